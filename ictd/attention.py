@@ -1,0 +1,81 @@
+"""Softmax and linear attention in the paper's layout: columns are time, and column j is query j.
+
+A prompt Z has shape (..., m, n+1). Attention weights are W[source, query]: column j of the softmax is the
+distribution that query j puts over the sources ((1)–(4) of arXiv:2605.07333v2).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ictd import _checks
+
+
+def context_mask(
+    n: int, dtype: torch.dtype = torch.float64, device: torch.device | str | None = None
+) -> Tensor:
+    """The mask M, shape (n+1, n+1): zero, and −∞ in the last row; the last column is never a source."""
+    size = _checks.integer("n", n, 1) + 1
+    mask = torch.zeros(size, size, dtype=dtype, device=device)
+    mask[-1] = -torch.inf
+    return mask
+
+
+def softmax_attention(Z: Tensor, A: Tensor) -> Tensor:
+    """K̃ = softmax(ZᵀAZ + M), taken per column: shape (..., n+1, n+1), [source, query].
+
+    Columns sum to one and the last row is zero. There is no factor 1/n.
+
+    Args:
+        Z: prompt, shape (..., m, n+1), n ≥ 1, a floating dtype.
+        A: shape (m, m) or (..., m, m), same dtype and device.
+
+    Raises:
+        ValueError: shapes or dtypes that do not match.
+    """
+    check_prompt(Z, A.shape[-1])
+    check_square("A", A, Z)
+    scores = Z.mT @ A @ Z + context_mask(Z.shape[-1] - 1, Z.dtype, Z.device)
+    return torch.softmax(scores, dim=-2)
+
+
+def linear_attention(Z: Tensor, P: Tensor, Q: Tensor) -> Tensor:
+    """The update (1/n) P Z M (ZᵀQZ) of linear attention, M = diag(I_n, 0); shape (..., m, n+1).
+
+    The product is taken as P (Z M Zᵀ) Q Z, which costs O(n m²) where ZᵀQZ costs O(n² m): without the
+    softmax, the product is associative.
+
+    Args:
+        Z: prompt, shape (..., m, n+1), n ≥ 1, a floating dtype.
+        P, Q: shape (m, m) or (..., m, m), same dtype and device.
+
+    Raises:
+        ValueError: shapes or dtypes that do not match.
+    """
+    check_prompt(Z, Q.shape[-1])
+    check_square("P", P, Z)
+    check_square("Q", Q, Z)
+    context = Z[..., :-1]
+    moments = context @ context.mT / context.shape[-1]
+    return P @ moments @ Q @ Z
+
+
+def check_prompt(Z: Tensor, rows: int) -> None:
+    """Z is a finite floating tensor of shape (..., rows, n+1) with n ≥ 1, or ValueError."""
+    if not isinstance(Z, Tensor) or not Z.is_floating_point():
+        came = Z.dtype if isinstance(Z, Tensor) else type(Z).__name__
+        raise ValueError(f"Z must be a tensor of a floating dtype, got {came}")
+    if Z.ndim < 2 or Z.shape[-2] != rows or Z.shape[-1] < 2:
+        raise ValueError(f"Z must have shape (..., {rows}, n+1) with n ≥ 1, got {tuple(Z.shape)}")
+    if not torch.isfinite(Z).all():
+        raise ValueError("Z must be finite, got NaN or infinity")
+
+
+def check_square(name: str, matrix: Tensor, Z: Tensor) -> None:
+    """The matrix acts on the rows of Z and shares its dtype, or ValueError."""
+    m = Z.shape[-2]
+    if matrix.ndim < 2 or tuple(matrix.shape[-2:]) != (m, m):
+        raise ValueError(f"{name} must have shape (..., {m}, {m}), got {tuple(matrix.shape)}")
+    if matrix.dtype != Z.dtype:
+        raise ValueError(f"{name} must have the dtype of Z, {Z.dtype}, got {matrix.dtype}")

@@ -1,0 +1,69 @@
+"""State features: arrays of shape (..., S, d) whose row s is x(s)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ictd import _checks
+from ictd._checks import FloatArray
+
+
+def one_hot_features(n_states: int) -> FloatArray:
+    """One-hot features, x(s) = e_s; shape (S, S)."""
+    return np.eye(_checks.integer("n_states", n_states, 1))
+
+
+def uniform_features(
+    n_states: int, n_features: int, rng: np.random.Generator, batch: tuple[int, ...] = ()
+) -> FloatArray:
+    """Independent features with entries U[−1, 1]; shape (*batch, S, d).
+
+    Args:
+        n_states: S ≥ 1.
+        n_features: d ≥ 1.
+        rng: a ``numpy.random.Generator``.
+        batch: leading dimensions.
+    """
+    return _checks.generator(rng).uniform(-1, 1, _shape(n_states, n_features, batch))
+
+
+def sphere_features(
+    n_states: int, n_features: int, rng: np.random.Generator, batch: tuple[int, ...] = ()
+) -> FloatArray:
+    """Independent features, uniform on the unit sphere of R^d; shape (*batch, S, d).
+
+    Args:
+        n_states: S ≥ 1.
+        n_features: d ≥ 1 (in one dimension the sphere is {−1, 1}, so states share features).
+        rng: a ``numpy.random.Generator``.
+        batch: leading dimensions.
+    """
+    normal = _checks.generator(rng).normal(size=_shape(n_states, n_features, batch))
+    unit: FloatArray = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
+    return unit
+
+
+def radial_basis_features(n_states: int, n_features: int, width: float) -> FloatArray:
+    """Gaussian bumps over states laid out on [0, 1]; shape (S, d).
+
+    State s sits at s/(S−1), centre c at c/(d−1) (a single one at 1/2), and
+    x_c(s) = exp(−(position − centre)²/(2 width²)).
+
+    Args:
+        n_states: S ≥ 1.
+        n_features: d ≥ 1 centres.
+        width: standard deviation of a bump, > 0, in units of the interval.
+    """
+    S, d = _shape(n_states, n_features, ())
+    if _checks.real("width", width, 0.0) == 0:
+        raise ValueError("width must be > 0, got 0")
+    position, centre = (np.linspace(0, 1, size) if size > 1 else np.array([0.5]) for size in (S, d))
+    return np.exp(-((position[:, None] - centre) ** 2) / (2 * width**2))
+
+
+def _shape(n_states: int, n_features: int, batch: tuple[int, ...]) -> tuple[int, ...]:
+    return (
+        *_checks.batch_shape(batch),
+        _checks.integer("n_states", n_states, 1),
+        _checks.integer("n_features", n_features, 1),
+    )

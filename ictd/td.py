@@ -1,0 +1,205 @@
+"""Weighted softmax TD and the classical methods beside it, on a fixed context.
+
+All methods read the same context (S₀, R₁, S₁, …, R_n, S_n) and update every value at once with the TD
+errors of the old values. A context may be a batch; leading dimensions broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ictd import _checks
+from ictd._checks import FloatArray
+from ictd.counts import Counts
+from ictd.kernels import check_scores, similarity_scores, visit_weights
+from ictd.mrp import Trajectory
+
+StepSize = float | Callable[[int], float] | Any
+
+
+def weighted_softmax_td(
+    trajectory: Trajectory,
+    scores: Any,
+    gamma: float,
+    n_steps: int,
+    step_size: StepSize = 1.0,
+    initial: Any = None,
+) -> FloatArray:
+    """Weighted softmax TD, (8)–(9) of arXiv:2605.07333v2, for every state as a query.
+
+    v_{t+1}(s) = v_t(s) + α_t Σ_k δ_k K(S_{k−1}, s), with δ_k = R_k + γ v_t(S_k) − v_t(S_{k−1}) and
+    K(S_{k−1}, s) = exp g(s, S_{k−1}) / Σ_m exp g(s, S_{m−1}). A query that no source scores above −∞
+    (0/0 in the formula) does not move.
+
+    Args:
+        trajectory: context with n ≥ 1 transitions, states (..., n+1).
+        scores: g[query, source], any (..., S, S) array of finite numbers or −∞.
+        gamma: discount factor in [0, 1).
+        n_steps: number of updates, ≥ 0.
+        step_size: α, a finite number, or a sequence α_0 … α_{n_steps−1}, or a function t ↦ α_t.
+        initial: v_0, shape (S,) or (..., S); None means zero.
+
+    Returns:
+        Values v_0 … v_{n_steps}, shape (..., n_steps+1, S).
+
+    Raises:
+        ValueError: an argument is outside what is said above.
+    """
+    g = check_scores(scores)
+    S = g.shape[-1]
+    gamma = _checks.discount(gamma)
+    alphas = _schedule(step_size, n_steps)
+    counts = Counts.of(trajectory, S)
+    batch = _checks.broadcast(scores=g.shape[:-2], trajectory=trajectory.states.shape[:-1])
+    v = _start("initial", initial, S, batch)
+    weights = visit_weights(g, counts.visits)
+
+    def update(v: FloatArray) -> FloatArray:
+        # Σ_k δ_k K(S_{k−1}, s), the visits of one source state taken together.
+        direction: FloatArray = (weights @ counts.td_error_sums(v, gamma)[..., None])[..., 0]
+        return direction
+
+    return _iterate(v, update, alphas)
+
+
+def tabular_td(
+    trajectory: Trajectory,
+    n_states: int,
+    gamma: float,
+    n_steps: int,
+    step_size: StepSize = 1.0,
+    initial: Any = None,
+) -> FloatArray:
+    """Tabular TD on a context: each visited state moves by the mean TD error of its own visits.
+
+    With step size 1 it is value iteration on the empirical chain. A state that is never a source keeps its
+    start value. It is weighted softmax TD with the score log 1{s = t}.
+
+    Args and errors as for :func:`weighted_softmax_td`; ``n_states`` is S.
+
+    Returns:
+        Values v_0 … v_{n_steps}, shape (..., n_steps+1, S).
+    """
+    S = _checks.integer("n_states", n_states, 1)
+    exact_match = similarity_scores(np.eye(S))
+    return weighted_softmax_td(trajectory, exact_match, gamma, n_steps, step_size, initial)
+
+
+def linear_td_weights(
+    trajectory: Trajectory,
+    features: Any,
+    gamma: float,
+    n_steps: int,
+    step_size: StepSize = 1.0,
+    initial: Any = None,
+) -> FloatArray:
+    """Batch linear TD: w ← w + (α/n) Σ_k δ_k x(S_{k−1}), with δ_k = R_k + γ⟨w, x(S_k)⟩ − ⟨w, x(S_{k−1})⟩.
+
+    Args:
+        trajectory: context with n ≥ 1 transitions, states (..., n+1).
+        features: x, shape (..., S, d), finite.
+        gamma: discount factor in [0, 1).
+        n_steps: number of updates, ≥ 0.
+        step_size: α, a finite number, or a sequence of n_steps numbers, or a function t ↦ α_t.
+        initial: w_0, shape (d,) or (..., d); None means zero.
+
+    Returns:
+        Weights w_0 … w_{n_steps}, shape (..., n_steps+1, d).
+    """
+    x = _checks.features(features)
+    S, d = x.shape[-2:]
+    gamma = _checks.discount(gamma)
+    alphas = _schedule(step_size, n_steps)
+    counts = Counts.of(trajectory, S)
+    batch = _checks.broadcast(features=x.shape[:-2], trajectory=trajectory.states.shape[:-1])
+    w = _start("initial", initial, d, batch)
+    x_transposed = np.swapaxes(x, -1, -2) / trajectory.n
+
+    def update(w: FloatArray) -> FloatArray:
+        errors = counts.td_error_sums((x @ w[..., None])[..., 0], gamma)
+        direction: FloatArray = (x_transposed @ errors[..., None])[..., 0]
+        return direction
+
+    return _iterate(w, update, alphas)
+
+
+def linear_td(
+    trajectory: Trajectory,
+    features: Any,
+    gamma: float,
+    n_steps: int,
+    step_size: StepSize = 1.0,
+    initial: Any = None,
+) -> FloatArray:
+    """Values ⟨x(s), w_t⟩ of :func:`linear_td_weights` at every state; same arguments and errors.
+
+    Returns:
+        Values at t = 0 … n_steps, shape (..., n_steps+1, S).
+    """
+    weights = linear_td_weights(trajectory, features, gamma, n_steps, step_size, initial)
+    return weights @ np.swapaxes(_checks.features(features), -1, -2)
+
+
+def lstd(trajectory: Trajectory, features: Any, gamma: float) -> FloatArray:
+    """Least-squares TD: the values ⟨x(s), w⟩ at which the batch linear TD update vanishes.
+
+    w solves Σ_k x(S_{k−1}) (x(S_{k−1}) − γ x(S_k))ᵀ w = Σ_k R_k x(S_{k−1}) (Bradtke and Barto, Machine
+    Learning 22, 1996). Where the system is singular (a feature direction that the context does not
+    show) w is the least-squares solution of least norm.
+
+    Args:
+        trajectory: context with n ≥ 1 transitions, states (..., n+1).
+        features: x, shape (..., S, d), finite. One-hot features give the values of the empirical chain.
+        gamma: discount factor in [0, 1).
+
+    Returns:
+        Values, shape (..., S).
+    """
+    x = _checks.features(features)
+    gamma = _checks.discount(gamma)
+    counts = Counts.of(trajectory, x.shape[-2])
+    _checks.broadcast(features=x.shape[:-2], trajectory=trajectory.states.shape[:-1])
+    # The systems of all visits of a state are taken together: Xᵀ(diag N − γN₂)X w = Xᵀ(reward sums).
+    x_transposed = np.swapaxes(x, -1, -2)
+    td_matrix = counts.visits[..., None] * np.eye(x.shape[-2]) - gamma * counts.transitions
+    system = x_transposed @ td_matrix @ x
+    target = x_transposed @ counts.reward_sums[..., None]
+    # rcond a little above rounding, so that an unseen direction counts as singular.
+    values: FloatArray = (x @ (np.linalg.pinv(system, rcond=1e-12) @ target))[..., 0]
+    return values
+
+
+def _iterate(
+    start: FloatArray, update: Callable[[FloatArray], FloatArray], alphas: FloatArray
+) -> FloatArray:
+    iterates = np.empty((len(alphas) + 1, *start.shape))
+    iterates[0] = start
+    for t, alpha in enumerate(alphas):
+        iterates[t + 1] = iterates[t] + alpha * update(iterates[t])
+    return np.ascontiguousarray(np.moveaxis(iterates, 0, -2))
+
+
+def _schedule(step_size: StepSize, n_steps: int) -> FloatArray:
+    n_steps = _checks.integer("n_steps", n_steps, 0)
+    if callable(step_size):
+        step_size = [step_size(t) for t in range(n_steps)]
+    alphas = _checks.floats("step_size", step_size)
+    if alphas.shape not in {(), (n_steps,)}:
+        raise ValueError(
+            f"step_size must be a number or a sequence of n_steps = {n_steps} numbers, "
+            f"got shape {alphas.shape}"
+        )
+    return np.broadcast_to(alphas, (n_steps,))
+
+
+def _start(name: str, value: Any, size: int, batch: tuple[int, ...]) -> FloatArray:
+    if value is None:
+        return np.zeros((*batch, size))
+    array = _checks.floats(name, value)
+    if array.shape not in {(size,), (*batch, size)}:
+        wanted = f"({size},)" + (f" or {(*batch, size)}" if batch else "")
+        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+    return np.broadcast_to(array, (*batch, size))
