@@ -23,14 +23,15 @@ def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> 
     return number
 
 
-def real(name: str, value: Any, minimum: float = -np.inf, maximum: float = np.inf) -> float:
-    """A finite real number in [minimum, maximum]."""
-    bounded = np.isfinite(minimum) or np.isfinite(maximum)
-    expected = f"a number in [{minimum:g}, {maximum:g}]" if bounded else "a finite number"
+def real(name: str, value: Any, minimum: float = -np.inf) -> float:
+    """A finite real number ≥ minimum."""
+    expected = "a finite number"
+    if np.isfinite(minimum):
+        expected += f" ≥ {minimum:g}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise ValueError(f"{name} must be {expected}, got {value!r}")
     number = float(value)
-    if not np.isfinite(number) or number < minimum or number > maximum:
+    if not np.isfinite(number) or number < minimum:
         raise ValueError(f"{name} must be {expected}, got {number!r}")
     return number
 
@@ -72,10 +73,7 @@ def floats(name: str, value: Any) -> FloatArray:
 
 def numeric(name: str, value: Any) -> FloatArray:
     """A real numeric array as float64 (NaN and infinities pass)."""
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(f"{name} must be an array of numbers, got a ragged sequence") from error
+    array = _array(name, value)
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be an array of real numbers, got dtype {array.dtype}")
     return array.astype(np.float64)
@@ -83,11 +81,13 @@ def numeric(name: str, value: Any) -> FloatArray:
 
 def state_indices(name: str, value: Any) -> IntArray:
     """An array of integers ≥ 0 as int64."""
-    array = np.asarray(value)
+    array = _array(name, value)
     if array.dtype.kind not in "iu":
         raise ValueError(f"{name} must be an array of integers, got dtype {array.dtype}")
-    if array.size and array.min() < 0:
-        raise ValueError(f"{name} must be state indices ≥ 0, got {array.min()}")
+    # The upper bound keeps an unsigned index from wrapping around.
+    if array.size and not (array.min() >= 0 and array.max() <= np.iinfo(np.int64).max):
+        wrong = array.min() if array.min() < 0 else array.max()
+        raise ValueError(f"{name} must be state indices ≥ 0, got {wrong}")
     return array.astype(np.int64)
 
 
@@ -110,15 +110,17 @@ def distributions(name: str, array: FloatArray) -> None:
     bad = np.abs(total - 1) > 1e-9
     if bad.any():
         raise ValueError(
-            f"{name} must sum to 1 along the last axis, got the sum {total[bad][0]!r} "
+            f"{name} must sum to 1 along the last axis, got the sum {total[bad][0]:.12g} "
             f"at index {_first_index(bad)}"
         )
 
 
 def square(name: str, array: FloatArray, symbol: str = "S") -> int:
-    """The last two axes are equal and not empty; returns their size."""
-    if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
-        raise ValueError(f"{name} must have shape (..., {symbol}, {symbol}), got {array.shape}")
+    """The last two axes are equal and no axis is empty; returns their size."""
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2] or 0 in array.shape:
+        raise ValueError(
+            f"{name} must have shape (..., {symbol}, {symbol}), not empty, got {array.shape}"
+        )
     return int(array.shape[-1])
 
 
@@ -137,6 +139,13 @@ def broadcast(**shapes: tuple[int, ...]) -> tuple[int, ...]:
     except ValueError as error:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(f"leading dimensions must broadcast, got {listed}") from error
+
+
+def _array(name: str, value: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array of numbers, got a ragged sequence") from error
 
 
 def _first_index(mask: NDArray[np.bool_]) -> tuple[int, ...] | int:

@@ -17,6 +17,8 @@ def context_mask(
 ) -> Tensor:
     """The mask M, shape (n+1, n+1): zero, and −∞ in the last row; the last column is never a source."""
     size = _checks.integer("n", n, 1) + 1
+    if not dtype.is_floating_point:
+        raise ValueError(f"dtype must be a floating dtype, got {dtype}")
     mask = torch.zeros(size, size, dtype=dtype, device=device)
     mask[-1] = -torch.inf
     return mask
@@ -34,10 +36,9 @@ def softmax_attention(Z: Tensor, A: Tensor) -> Tensor:
     Raises:
         ValueError: shapes or dtypes that do not match.
     """
-    check_prompt(Z, A.shape[-1])
-    check_square("A", A, Z)
-    scores = Z.mT @ A @ Z + context_mask(Z.shape[-1] - 1, Z.dtype, Z.device)
-    return torch.softmax(scores, dim=-2)
+    check_prompt(Z)
+    check_matrix("A", A, Z)
+    return column_softmax(Z, A)
 
 
 def linear_attention(Z: Tensor, P: Tensor, Q: Tensor) -> Tensor:
@@ -53,29 +54,51 @@ def linear_attention(Z: Tensor, P: Tensor, Q: Tensor) -> Tensor:
     Raises:
         ValueError: shapes or dtypes that do not match.
     """
-    check_prompt(Z, Q.shape[-1])
-    check_square("P", P, Z)
-    check_square("Q", Q, Z)
+    check_prompt(Z)
+    check_matrix("P", P, Z)
+    check_matrix("Q", Q, Z)
+    return linear_update(Z, P, Q)
+
+
+def column_softmax(Z: Tensor, A: Tensor) -> Tensor:
+    """:func:`softmax_attention` without its checks: values that diverge in a deep network pass."""
+    scores = Z.mT @ A @ Z + context_mask(Z.shape[-1] - 1, Z.dtype, Z.device)
+    return torch.softmax(scores, dim=-2)
+
+
+def linear_update(Z: Tensor, P: Tensor, Q: Tensor) -> Tensor:
+    """:func:`linear_attention` without its checks."""
     context = Z[..., :-1]
     moments = context @ context.mT / context.shape[-1]
     return P @ moments @ Q @ Z
 
 
-def check_prompt(Z: Tensor, rows: int) -> None:
+def check_prompt(Z: Tensor, rows: int | None = None) -> None:
     """Z is a finite floating tensor of shape (..., rows, n+1) with n ≥ 1, or ValueError."""
     if not isinstance(Z, Tensor) or not Z.is_floating_point():
-        came = Z.dtype if isinstance(Z, Tensor) else type(Z).__name__
-        raise ValueError(f"Z must be a tensor of a floating dtype, got {came}")
-    if Z.ndim < 2 or Z.shape[-2] != rows or Z.shape[-1] < 2:
-        raise ValueError(f"Z must have shape (..., {rows}, n+1) with n ≥ 1, got {tuple(Z.shape)}")
+        raise ValueError(f"Z must be a tensor of a floating dtype, got {kind(Z)}")
+    if Z.ndim < 2 or Z.shape[-2] != (rows or Z.shape[-2]) or Z.shape[-1] < 2:
+        raise ValueError(
+            f"Z must have shape (..., {rows or 'm'}, n+1) with n ≥ 1, got {tuple(Z.shape)}"
+        )
     if not torch.isfinite(Z).all():
         raise ValueError("Z must be finite, got NaN or infinity")
 
 
-def check_square(name: str, matrix: Tensor, Z: Tensor) -> None:
-    """The matrix acts on the rows of Z and shares its dtype, or ValueError."""
+def check_matrix(name: str, matrix: Tensor, Z: Tensor) -> None:
+    """The matrix is finite, acts on the rows of Z and shares its dtype, or ValueError."""
+    if not isinstance(matrix, Tensor) or matrix.dtype != Z.dtype:
+        raise ValueError(
+            f"{name} must be a tensor of the dtype of Z, {Z.dtype}, got {kind(matrix)}"
+        )
     m = Z.shape[-2]
     if matrix.ndim < 2 or tuple(matrix.shape[-2:]) != (m, m):
         raise ValueError(f"{name} must have shape (..., {m}, {m}), got {tuple(matrix.shape)}")
-    if matrix.dtype != Z.dtype:
-        raise ValueError(f"{name} must have the dtype of Z, {Z.dtype}, got {matrix.dtype}")
+    _checks.broadcast(**{name: tuple(matrix.shape[:-2]), "Z": tuple(Z.shape[:-2])})
+    if not torch.isfinite(matrix).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
+
+
+def kind(value: object) -> str:
+    """What an error says of a value that should have been a floating tensor."""
+    return f"a tensor of {value.dtype}" if isinstance(value, Tensor) else f"{type(value).__name__}"

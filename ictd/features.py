@@ -55,10 +55,12 @@ def radial_basis_features(n_states: int, n_features: int, width: float) -> Float
         width: standard deviation of a bump, > 0, in units of the interval.
     """
     S, d = _shape(n_states, n_features, ())
-    if _checks.real("width", width, 0.0) == 0:
-        raise ValueError("width must be > 0, got 0")
+    if not _checks.real("width", width) > 0:
+        raise ValueError(f"width must be a finite number > 0, got {width!r}")
     position, centre = (np.linspace(0, 1, size) if size > 1 else np.array([0.5]) for size in (S, d))
-    return np.exp(-((position[:, None] - centre) ** 2) / (2 * width**2))
+    with np.errstate(over="ignore"):
+        bumps: FloatArray = np.exp(-(((position[:, None] - centre) / width) ** 2) / 2)
+    return bumps
 
 
 def _shape(n_states: int, n_features: int, batch: tuple[int, ...]) -> tuple[int, ...]:

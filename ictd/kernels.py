@@ -22,7 +22,14 @@ def inner_product_scores(features: Any, sharpness: float = 1.0) -> FloatArray:
         sharpness: β, any finite number.
     """
     x = _checks.features(features)
-    return _checks.real("sharpness", sharpness) * (x @ np.swapaxes(x, -1, -2))
+    beta = _checks.real("sharpness", sharpness)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores: FloatArray = beta * (x @ np.swapaxes(x, -1, -2))
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"features must have inner products that are finite, got entries up to {np.abs(x).max():g}"
+        )
+    return scores
 
 
 def similarity_scores(kernel: Any) -> FloatArray:
@@ -62,7 +69,7 @@ def softmax_kernel(scores: Any, sources: Any) -> FloatArray:
     return np.swapaxes(_softmax(np.take_along_axis(g, index, axis=-1)), -1, -2)
 
 
-def visit_weights(scores: Any, visits: FloatArray) -> FloatArray:
+def visit_weights(scores: Any, visits: Any) -> FloatArray:
     """Weight that query s puts on *one* visit of source t, shape (..., S, S), [query, source].
 
     This is K of (9) read by states instead of positions: exp g(s, t) / Σ_u N(u) exp g(s, u), zero where t
@@ -71,8 +78,17 @@ def visit_weights(scores: Any, visits: FloatArray) -> FloatArray:
     Args:
         scores: g[query, source], shape (..., S, S).
         visits: N, shape (..., S), non-negative.
+
+    Raises:
+        ValueError: scores that are NaN or +∞, visits that are negative or of another shape.
     """
     g = check_scores(scores)
+    visits = _checks.floats("visits", visits)
+    if visits.ndim < 1 or visits.shape[-1] != g.shape[-1]:
+        raise ValueError(f"visits must have shape (..., {g.shape[-1]}), got {visits.shape}")
+    if visits.min() < 0:
+        raise ValueError(f"visits must be non-negative, got {visits.min()}")
+    _checks.broadcast(scores=g.shape[:-2], visits=visits.shape[:-1])
     # Unvisited sources must not set the maximum: at scores of ±1e4 the visited ones would underflow.
     g = np.where(visits[..., None, :] > 0, g, -np.inf)
     return _softmax(g, visits[..., None, :])

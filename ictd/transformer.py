@@ -12,11 +12,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ictd import _checks
-from ictd.attention import check_prompt, linear_attention, softmax_attention
+from ictd.attention import check_prompt, column_softmax, kind, linear_update
 from ictd.mrp import Trajectory
 
 
@@ -53,22 +54,22 @@ def td_direction(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
 
 def attention_matrix(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """A = diag(I_d, 0₃) of (12): scores are the inner products of the features; shape (d+3, d+3)."""
-    A = torch.zeros(d + 3, d + 3, dtype=dtype)
-    A[:d, :d] = torch.eye(_checks.integer("d", d, 1), dtype=dtype)
-    return A
+    return torch.diag(torch.tensor([1.0] * _checks.integer("d", d, 1) + [0.0] * 3, dtype=dtype))
 
 
 def current_value_matrix(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """V^cur = e_{d+3} uᵀ: writes the averaged TD error to the current-value row."""
+    u = td_direction(d, dtype)
     V = torch.zeros(d + 3, d + 3, dtype=dtype)
-    V[d + 2] = td_direction(d, dtype)
+    V[d + 2] = u
     return V
 
 
 def target_value_matrix(d: int, gamma: float, dtype: torch.dtype = torch.float64) -> Tensor:
     """V^tgt = γ e_{d+2} uᵀ: writes γ times the averaged TD error to the target row."""
+    row = _checks.discount(gamma) * td_direction(d, dtype)
     V = torch.zeros(d + 3, d + 3, dtype=dtype)
-    V[d + 1] = _checks.discount(gamma) * td_direction(d, dtype)
+    V[d + 1] = row
     return V
 
 
@@ -101,7 +102,7 @@ class _LayerStack(nn.Module, ABC):
         first, reference = next(iter(matrices.items()))
         for name, matrix in matrices.items():
             if not isinstance(matrix, Tensor) or not matrix.is_floating_point():
-                raise ValueError(f"{name} must be a tensor of a floating dtype, got {matrix!r}")
+                raise ValueError(f"{name} must be a tensor of a floating dtype, got {kind(matrix)}")
             if matrix.ndim not in (2, 3) or matrix.shape[-1] != matrix.shape[-2]:
                 raise ValueError(
                     f"{name} must have shape (m, m) or (n_layers, m, m), got {tuple(matrix.shape)}"
@@ -188,7 +189,7 @@ class DualHeadTransformer(_LayerStack):
 
     def layer(self, Z: Tensor, layer: int) -> Tensor:
         """One layer: both heads share K̃, the target head's output moves one column back in time."""
-        attended = Z @ softmax_attention(Z, self._of_layer("A", layer))
+        attended = Z @ column_softmax(Z, self._of_layer("A", layer))
         shift = shift_matrix(Z.shape[-1] - 1, Z.dtype, Z.device)
         current = self._of_layer("V_cur", layer) @ attended
         target = self._of_layer("V_tgt", layer) @ attended @ shift
@@ -230,7 +231,7 @@ class SoftmaxTransformer(_LayerStack):
 
     def layer(self, Z: Tensor, layer: int) -> Tensor:
         """One layer: attention updates the current values, the shift rewrites the target memory."""
-        attended = Z @ softmax_attention(Z, self._of_layer("A", layer))
+        attended = Z @ column_softmax(Z, self._of_layer("A", layer))
         H = Z + self._of_layer("V", layer) @ attended
         return self.U @ H + self.W @ H @ shift_matrix(Z.shape[-1] - 1, Z.dtype, Z.device)
 
@@ -297,16 +298,20 @@ class LinearTransformer(_LayerStack):
 
     def layer(self, Z: Tensor, layer: int) -> Tensor:
         """One layer, in O(n d²)."""
-        return Z + linear_attention(Z, self._of_layer("P", layer), self._of_layer("Q", layer))
+        return Z + linear_update(Z, self._of_layer("P", layer), self._of_layer("Q", layer))
 
 
 def _as_tensor(features: Any) -> Tensor:
     """Features as a floating tensor of shape (..., S, d), finite and not empty."""
-    table: Tensor = (
-        features if isinstance(features, Tensor) else torch.from_numpy(_checks.features(features))
-    )
-    if not table.is_floating_point():
-        table = table.to(torch.float64)
+    if isinstance(features, Tensor):
+        if features.is_complex():
+            raise ValueError(f"features must be real, got {features.dtype}")
+        table = features if features.is_floating_point() else features.to(torch.float64)
+    else:
+        table = torch.from_numpy(_checks.features(features))
+        dtype = np.asarray(features).dtype
+        if dtype.kind == "f" and dtype.itemsize <= 4:
+            table = table.to(torch.float16 if dtype.itemsize == 2 else torch.float32)
     if table.ndim < 2 or 0 in table.shape:
         raise ValueError(
             f"features must have shape (..., S, d), not empty, got {tuple(table.shape)}"

@@ -1,0 +1,8 @@
+"""`python -m ictd` is the command `ictd`."""
+
+import sys
+
+from ictd.book.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

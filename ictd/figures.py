@@ -1,0 +1,156 @@
+"""The book's figures: each function takes data and returns one matplotlib figure, drawn once.
+
+Figures have an opaque white face, so that they read on a dark page, and use matplotlib's own maths
+typesetting: no LaTeX is needed. Colours are those of Okabe and Ito, or a perceptually uniform map where
+they stand for a number; a method keeps its name and colour throughout the book.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+#: Name and colour of each method, the same in every chapter.
+METHOD_COLOURS = {
+    "tabular TD": "#000000",
+    "linear TD": "#D55E00",
+    "LSTD": "#CC79A7",
+    "certainty equivalence": "#555555",
+}
+
+_SCREEN_DPI = 100
+_PIXEL_RATIO = 2
+
+
+class BookFigure(Figure):
+    """A figure that a notebook shows as one PNG, twice as fine as it is laid out."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=_PIXEL_RATIO * _SCREEN_DPI, facecolor="white")
+        width, height = (int(inches * _SCREEN_DPI) for inches in self.get_size_inches())
+        return buffer.getvalue(), {"width": width, "height": height}
+
+
+def kernel_panels(kernels: Mapping[str, ArrayLike]) -> Figure:
+    """Kernels side by side, one panel each, on a common scale from 0 to 1.
+
+    Args:
+        kernels: title → array [query state, source state] of weights, shape (S, S).
+    """
+    columns = min(len(kernels), 2)
+    rows = -(-len(kernels) // columns)
+    figure, axes = _axes(rows, columns, width=3.2 * columns, height=2.9 * rows)
+    image = None
+    for axis, (title, kernel) in zip(axes.flat, kernels.items(), strict=False):
+        image = axis.imshow(np.asarray(kernel), vmin=0, vmax=1, cmap="cividis")
+        axis.set(title=title, xlabel="source state", ylabel="query state")
+        axis.locator_params(integer=True)
+    for axis in axes.flat[len(kernels) :]:
+        axis.set_axis_off()
+    if image is not None:
+        figure.colorbar(image, ax=axes, label="weight", shrink=0.8)
+    return figure
+
+
+def error_curves(
+    sharpness: Mapping[float, ArrayLike],
+    methods: Mapping[str, ArrayLike],
+    levels: Mapping[str, ArrayLike],
+    ylabel: str,
+) -> Figure:
+    """Errors against the iteration: the median over chains, with the band of the middle half.
+
+    Args:
+        sharpness: β → errors of weighted softmax TD, shape (chains, iterations+1).
+        methods: name in ``METHOD_COLOURS`` → errors of the same shape.
+        levels: name in ``METHOD_COLOURS`` → errors that do not depend on the iteration, (chains,).
+        ylabel: what the error is.
+    """
+    figure, axes = _axes(1, 1, width=6.4, height=4.4)
+    axis: Axes = axes[0, 0]
+    for beta, colour in zip(sharpness, sequential_colours(len(sharpness)), strict=True):
+        _band(axis, sharpness[beta], colour, rf"weighted softmax TD, $\beta$ = {beta:g}", "-")
+    for name, errors in methods.items():
+        _band(axis, errors, METHOD_COLOURS[name], name, "--")
+    for name, errors in levels.items():
+        median = float(np.median(np.asarray(errors)))
+        axis.axhline(median, color=METHOD_COLOURS[name], linestyle=":", linewidth=1.5, label=name)
+    axis.set(xlabel="iteration", ylabel=ylabel, yscale="log")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
+def limit_distances(
+    betas: ArrayLike, to_mean: ArrayLike, to_tabular: ArrayLike, floor: float = 1e-16
+) -> Figure:
+    """Distance of weighted softmax TD from its two limits, against β, on logarithmic axes.
+
+    Args:
+        betas: β > 0, shape (m,).
+        to_mean: distance from the limit β → 0, shape (m,).
+        to_tabular: distance from tabular TD, shape (m,).
+        floor: distances below it are drawn at it.
+    """
+    figure, axes = _axes(1, 1, width=6.4, height=3.8)
+    axis: Axes = axes[0, 0]
+    curves = (
+        (to_mean, "#0072B2", "o", r"to the limit $\beta\to 0$"),
+        (to_tabular, "#000000", "s", "to tabular TD"),
+    )
+    for distance, colour, marker, label in curves:
+        shown = np.maximum(np.asarray(distance), floor)
+        axis.plot(np.asarray(betas), shown, color=colour, marker=marker, markersize=4, label=label)
+    axis.set(xscale="log", yscale="log", xlabel=r"$\beta$", ylabel="largest distance of values")
+    axis.legend(frameon=False)
+    return figure
+
+
+def interpolation(
+    angles: ArrayLike, values: Mapping[float, ArrayLike], visited: ArrayLike, start: ArrayLike
+) -> Figure:
+    """Values over states on a circle arc, of which the context visits only some.
+
+    Args:
+        angles: position of each state in radians, increasing, shape (S,).
+        values: β → values, shape (S,).
+        visited: which states are sources, booleans, shape (S,).
+        start: start values, shape (S,).
+    """
+    figure, axes = _axes(1, 1, width=6.4, height=3.8)
+    axis: Axes = axes[0, 0]
+    angles, seen = np.asarray(angles), np.asarray(visited, dtype=bool)
+    axis.plot(angles, np.asarray(start), color="#555555", linestyle=":", label="start values")
+    for beta, colour in zip(values, sequential_colours(len(values)), strict=True):
+        v = np.asarray(values[beta])
+        axis.plot(angles, v, color=colour, label=rf"$\beta$ = {beta:g}")
+        axis.plot(angles[seen], v[seen], color=colour, marker="o", linestyle="none")
+    axis.set(xlabel="angle of the state's feature (radians)", ylabel="value")
+    axis.legend(frameon=False)
+    return figure
+
+
+def sequential_colours(count: int) -> Sequence[Any]:
+    """Colours for ``count`` increasing values of a number, from dark to light."""
+    return [mpl.colormaps["viridis"](x) for x in np.linspace(0.0, 0.85, max(count, 1))][:count]
+
+
+def _axes(rows: int, columns: int, width: float, height: float) -> tuple[BookFigure, Any]:
+    figure = BookFigure(figsize=(width, height), dpi=_SCREEN_DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def _band(axis: Axes, errors: ArrayLike, colour: Any, label: str, style: str) -> None:
+    low, middle, high = np.percentile(np.asarray(errors), [25, 50, 75], axis=0)
+    iterations = np.arange(len(middle))
+    axis.plot(iterations, middle, style, color=colour, label=label)
+    axis.fill_between(iterations, low, high, color=colour, alpha=0.12, linewidth=0)
