@@ -73,10 +73,13 @@ def linear_update(Z: Tensor, P: Tensor, Q: Tensor) -> Tensor:
     return P @ moments @ Q @ Z
 
 
-def check_prompt(Z: Tensor, rows: int | None = None) -> None:
-    """Z is a finite floating tensor of shape (..., rows, n+1) with n ≥ 1, or ValueError."""
-    if not isinstance(Z, Tensor) or not Z.is_floating_point():
-        raise ValueError(f"Z must be a tensor of a floating dtype, got {kind(Z)}")
+def check_prompt(Z: Tensor, rows: int | None = None, dtype: torch.dtype | None = None) -> None:
+    """Z is a finite tensor of shape (..., rows, n+1), n ≥ 1, and of the dtype, or ValueError.
+
+    Without ``rows`` any number of rows passes, without ``dtype`` any floating dtype.
+    """
+    if not isinstance(Z, Tensor) or not Z.is_floating_point() or Z.dtype != (dtype or Z.dtype):
+        raise ValueError(f"Z must be a tensor of {dtype or 'a floating dtype'}, got {kind(Z)}")
     if Z.ndim < 2 or Z.shape[-2] != (rows or Z.shape[-2]) or Z.shape[-1] < 2:
         raise ValueError(
             f"Z must have shape (..., {rows or 'm'}, n+1) with n ≥ 1, got {tuple(Z.shape)}"

@@ -36,7 +36,9 @@ class Counts:
             ValueError: a state index is not below n_states.
         """
         if not isinstance(trajectory, Trajectory):
-            raise ValueError(f"trajectory must be an ictd.Trajectory, got {trajectory!r}")
+            raise ValueError(
+                f"trajectory must be an ictd.Trajectory, got {type(trajectory).__name__}"
+            )
         S = _checks.integer("n_states", n_states, 1)
         states = trajectory.states
         _checks.states_below("trajectory.states", states, S)

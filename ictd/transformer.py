@@ -129,6 +129,15 @@ class _LayerStack(nn.Module, ABC):
                 )
             self.n_layers = len(reference)
 
+    def extra_repr(self) -> str:
+        """Shown by ``print``."""
+        layers = "shared by all layers" if self.looped else "one set a layer"
+        return f"n_layers={self.n_layers}, rows={self._rows}, {layers}"
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
+
     def _of_layer(self, name: str, layer: int) -> Tensor:
         matrix: Tensor = getattr(self, name)
         return matrix if self.looped else matrix[layer]
@@ -143,14 +152,14 @@ class _LayerStack(nn.Module, ABC):
         Raises:
             ValueError: Z has another number of rows, no context column, another dtype, NaN or infinity.
         """
-        check_prompt(Z, self._rows)
+        check_prompt(Z, self._rows, self._dtype)
         for layer in range(self.n_layers):
             Z = self.layer(Z, layer)
         return Z
 
     def layers(self, Z: Tensor) -> Tensor:
         """All of Z₀ … Z_L, stacked in front: shape (n_layers+1, ..., m, n+1)."""
-        check_prompt(Z, self._rows)
+        check_prompt(Z, self._rows, self._dtype)
         states = [Z]
         for layer in range(self.n_layers):
             states.append(self.layer(states[-1], layer))
@@ -323,6 +332,8 @@ def _as_tensor(features: Any) -> Tensor:
 
 def _gather(trajectory: Trajectory, features: Any) -> Tensor:
     """X = [x(S₀), …, x(S_n)], shape (..., d, n+1)."""
+    if not isinstance(trajectory, Trajectory):
+        raise ValueError(f"trajectory must be an ictd.Trajectory, got {type(trajectory).__name__}")
     table = _as_tensor(features)
     S, d = table.shape[-2:]
     _checks.states_below("trajectory.states", trajectory.states, S)

@@ -1,0 +1,117 @@
+"""Each claim of chapter 2 fails when what it claims is broken."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from chapter_runs import (
+    ROOT,
+    after_check,
+    edited,
+    passed_claims,
+    quick_parameters,
+    replaced,
+    side_by_side,
+)
+
+CHAPTER = ROOT / "chapters" / "02_weighted_softmax_td.ipynb"
+
+# The library's iteration with γ off by one per cent.
+WRONG_GAMMA = """
+_right = ictd.td.weighted_softmax_td
+def _wrong(trajectory, scores, gamma, *args, **kwargs):
+    return _right(trajectory, scores, 0.99 * gamma, *args, **kwargs)
+ictd.td.weighted_softmax_td = ictd.weighted_softmax_td = _wrong
+"""
+
+# Weights that sum to one over the queries of a source instead of the sources of a query.
+ROWS_NORMALISED = """
+_right = ictd.kernels.visit_weights
+def _wrong(scores, visits):
+    weights = _right(scores, visits)
+    return weights / np.maximum(weights.sum(-2, keepdims=True), 1e-300)
+ictd.td.visit_weights = ictd.visit_weights = _wrong
+"""
+
+# The transformer with its temporal shift at another discount factor.
+WRONG_SHIFT = """
+_right = ictd.SoftmaxTransformer.td
+ictd.SoftmaxTransformer.td = lambda d, gamma, n_layers: _right(d, 0.99 * gamma, n_layers)
+"""
+
+# Scores that grow with the square of β.
+WRONG_SHARPNESS = """
+_scores = ictd.inner_product_scores
+ictd.inner_product_scores = lambda x, sharpness=1.0: _scores(x, sharpness**2)
+"""
+
+# Features of very different norms.
+UNEQUAL_NORMS = """
+_sphere = ictd.sphere_features
+ictd.sphere_features = lambda S, *args, **kwargs: (
+    _sphere(S, *args, **kwargs) * np.linspace(1, 3, S)[:, None]
+)
+"""
+
+# Negative squared distance: a nearest neighbour instead of a maximum inner product.
+NEAREST_NEIGHBOUR = """
+def _distances(x, sharpness=1.0):
+    x = np.asarray(x)
+    return -sharpness * ((x[..., :, None, :] - x[..., None, :, :]) ** 2).sum(-1)
+ictd.inner_product_scores = _distances
+"""
+
+# All states look alike.
+SAME_FEATURES = """
+_sphere = ictd.sphere_features
+ictd.sphere_features = lambda *args, **kwargs: 0 * _sphere(*args, **kwargs) + 1
+"""
+
+BROKEN: dict[str, tuple[Callable[[list[Any]], None], set[str]]] = {
+    "gamma": (
+        after_check(WRONG_GAMMA),
+        {"literal", "by-hand", "tabular", "linear-constant", "linear-general", "flat", "theorem-1"},
+    ),
+    "rows": (after_check(ROWS_NORMALISED), {"literal", "by-hand", "interpolation", "theorem-1"}),
+    "shift": (after_check(WRONG_SHIFT), {"theorem-1"}),
+    "sharpness": (after_check(WRONG_SHARPNESS), {"flat-slope"}),
+    "norms": (after_check(UNEQUAL_NORMS), {"sharp"}),
+    "nearest": (after_check(NEAREST_NEIGHBOUR), {"maximum-inner-product"}),
+    "same-features": (after_check(SAME_FEATURES), {"softmax-below-linear"}),
+    "constant-factor": (
+        replaced("bent[state] *= 2", "bent[state] *= 1"),
+        {"linear-counterexample"},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bool]]:
+    """Claims of the chapter as it is, and of each broken copy."""
+    folder = tmp_path_factory.mktemp("claims")
+    quick = quick_parameters(CHAPTER)
+
+    def claims(name: str) -> dict[str, bool]:
+        copy = CHAPTER
+        if name in BROKEN:
+            copy = edited(CHAPTER, folder / name, BROKEN[name][0])
+        return passed_claims(copy, folder / name / "out", quick)
+
+    names = ["as it is", *BROKEN]
+    return dict(zip(names, side_by_side(claims, names), strict=True))
+
+
+def test_all_claims_hold(outcomes: dict[str, dict[str, bool]]) -> None:
+    failed = [claim for claim, passed in outcomes["as it is"].items() if not passed]
+    assert failed == []
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_code_fails_its_claims(outcomes: dict[str, dict[str, bool]], name: str) -> None:
+    survivors = {claim for claim in BROKEN[name][1] if outcomes[name][claim]}
+    assert survivors == set()
+
+
+def test_every_claim_is_broken_by_something(outcomes: dict[str, dict[str, bool]]) -> None:
+    covered = set().union(*(claims for _, claims in BROKEN.values()))
+    assert set(outcomes["as it is"]) == covered

@@ -1,0 +1,64 @@
+"""What holds for every chapter: its parameters matter, its parameter files work."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from chapter_runs import (
+    CHAPTERS,
+    another_value,
+    declared,
+    execute,
+    quick_parameters,
+    shown,
+    side_by_side,
+)
+
+from ictd.book.notebook import declaration, read
+
+each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+
+
+@each_chapter
+def test_every_parameter_changes_an_output(chapter: Path, tmp_path: Path) -> None:
+    quick = quick_parameters(chapter)
+    parameters = declared(chapter)
+
+    def outputs(name: str | None) -> list[object]:
+        values = dict(quick)
+        if name is not None:
+            current = quick.get(name, parameters[name].default)
+            values[name] = another_value(parameters[name], current)
+        return shown(execute(chapter, tmp_path / (name or "quick"), values))
+
+    before, *after = side_by_side(outputs, [None, *parameters])
+    without_effect = [name for name, seen in zip(parameters, after, strict=True) if seen == before]
+    assert without_effect == []
+
+
+@each_chapter
+def test_a_second_run_shows_the_same(chapter: Path, tmp_path: Path) -> None:
+    from ictd.book import run
+
+    quick = quick_parameters(chapter)
+    first = shown(execute(chapter, tmp_path / "first", quick))
+    again = run(chapter, quick, output=tmp_path / "again", force=True).folder
+    assert shown(read(again / "executed.ipynb")) == first
+
+
+@each_chapter
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_parameter_files_are_accepted(chapter: Path, scale: str) -> None:
+    path = chapter.parent / "params" / f"{chapter.stem[:2]}_{scale}.yml"
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert values
+    assert declaration(read(chapter)).check(values) | values == declaration(read(chapter)).check(
+        values
+    )
+
+
+@each_chapter
+def test_shared_parameter_names(chapter: Path) -> None:
+    parameters = declared(chapter)
+    shared = {"gamma": "float", "n_states": "int", "seed": "int"}
+    assert {name: parameters[name].type for name in shared} == shared
