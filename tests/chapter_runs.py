@@ -57,8 +57,12 @@ def another_value_of(parameter: Parameter, current: Any) -> Any:
 
 
 def edited(chapter: Path, folder: Path, edit: Callable[[list[Any]], None]) -> Path:
-    """A copy of the chapter in another folder, its list of cells changed by ``edit``."""
+    """A copy of the chapter in another folder, its list of cells changed by ``edit``.
+
+    The solutions of exercises are left out: what breaks a claim may break them too, and they raise.
+    """
     notebook = nbformat.read(chapter, as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if not cell.id.startswith("sol-")]
     edit(notebook.cells)
     folder.mkdir(parents=True)
     copy = folder / chapter.name

@@ -33,6 +33,14 @@ def _wrong(scores, visits):
 ictd.td.visit_weights = ictd.visit_weights = _wrong
 """
 
+# States that the context does not visit move half as far.
+UNVISITED_HALVED = """
+_right = ictd.kernels.visit_weights
+def _wrong(scores, visits):
+    return _right(scores, visits) * np.where(visits > 0, 1.0, 0.5)[..., :, None]
+ictd.td.visit_weights = _wrong
+"""
+
 # The transformer with its temporal shift at another discount factor.
 WRONG_SHIFT = """
 _right = ictd.SoftmaxTransformer.td
@@ -72,7 +80,8 @@ BROKEN: dict[str, tuple[Callable[[list[Any]], None], set[str]]] = {
         after_check(WRONG_GAMMA),
         {"literal", "by-hand", "tabular", "linear-constant", "linear-general", "flat", "theorem-1"},
     ),
-    "rows": (after_check(ROWS_NORMALISED), {"literal", "by-hand", "interpolation", "theorem-1"}),
+    "rows": (after_check(ROWS_NORMALISED), {"literal", "by-hand", "theorem-1"}),
+    "unvisited": (after_check(UNVISITED_HALVED), {"interpolation"}),
     "shift": (after_check(WRONG_SHIFT), {"theorem-1"}),
     "sharpness": (after_check(WRONG_SHARPNESS), {"flat-slope"}),
     "norms": (after_check(UNEQUAL_NORMS), {"sharp"}),
