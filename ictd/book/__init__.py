@@ -1,0 +1,11 @@
+"""The machinery of the book: it checks parameters, runs chapters and makes the site.
+
+A chapter imports `Chapter` alone. Everything here is quick to import; what executes and renders
+loads in processes of its own.
+"""
+
+from .api import build, run
+from .chapter import Chapter, ClaimFailed
+from .parameters import ParameterError
+
+__all__ = ["Chapter", "ClaimFailed", "ParameterError", "build", "run"]

@@ -1,0 +1,230 @@
+"""What a chapter uses while it runs: the check of its parameters, random streams, claims."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .claims import Claim, Number, bundle
+from .parameters import Declaration, ParameterError, Value, assigned_names, is_declaration, parse
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class ClaimFailed(AssertionError):
+    """A claim that does not hold at the chapter's default parameters."""
+
+
+class Chapter:
+    """Check the parameters of the running notebook and give them their types.
+
+    Raises
+    ------
+    ParameterError
+        It lists every unknown name, wrong type and value out of range.
+    RuntimeError
+        Outside a notebook.
+
+    Attributes
+    ----------
+    parameters : dict
+        Name to typed value. The same values are written back to the notebook's variables.
+    at_defaults : bool
+        Whether every parameter has the value that the notebook declares.
+    """
+
+    def __init__(self) -> None:
+        shell = _shell()
+        declaration, injected = _declared(shell.user_ns["In"])
+        missing = [name for name in declaration if name not in shell.user_ns]
+        if missing:
+            raise ParameterError(
+                "these parameters are not defined; run their cell first", [", ".join(missing)]
+            )
+        given = {name: shell.user_ns[name] for name in declaration}
+        self.parameters: dict[str, Value] = declaration.check(given, unknown=injected)
+        self.at_defaults: bool = self.parameters == declaration.defaults
+        shell.user_ns.update(self.parameters)
+        self._shell = shell
+        self._claims: dict[str, tuple[int, Claim]] = {}
+
+    def rng(self, section: str) -> np.random.Generator:
+        """An independent random generator for a section of the chapter.
+
+        It depends on the parameter `seed` and on the name alone, so that an edit in one section
+        does not move the numbers of another.
+        """
+        import numpy as np
+
+        seed = self.parameters.get("seed")
+        if type(seed) is not int:
+            raise ParameterError(
+                "a random generator needs a seed", ["the chapter declares no 'seed: int'"]
+            )
+        digest = hashlib.sha256(section.encode()).digest()
+        return np.random.default_rng([seed, *digest[:16]])
+
+    def claim(
+        self,
+        id: str,
+        statement: str,
+        value: float,
+        *,
+        at_most: float | None = None,
+        at_least: float | None = None,
+        source: str = "ours",
+        holds: bool | None = None,
+        pass_rate: float | None = None,
+    ) -> None:
+        """Check a claim, show it in one line and record it.
+
+        Parameters
+        ----------
+        id : str
+            Unique in the chapter.
+        statement : str
+            What is claimed, Markdown.
+        value : number
+            What was measured; nan fails.
+        at_most, at_least : number, optional
+            Inclusive bounds.
+        source : str
+            "ours", or where the claim is made, such as "arXiv:2605.07333v2, Theorem 1".
+        holds : bool, optional
+            A condition beside the bounds, or instead of them, that must be true.
+        pass_rate : number in [0, 1], optional
+            Of a statistical claim: the share of other seeds at which it held.
+
+        Raises
+        ------
+        ClaimFailed
+            If the claim fails at the default parameters, after it is shown and recorded.
+            At other parameters it is shown as failed and the run goes on.
+        """
+        if at_most is None and at_least is None and holds is None:
+            raise ValueError(f"claim {id!r}: give at_most, at_least or holds")
+        claim = Claim(
+            id=id,
+            statement=statement,
+            value=float(value),
+            at_most=_bound(id, "at_most", at_most),
+            at_least=_bound(id, "at_least", at_least),
+            source=source,
+            holds=None if holds is None else bool(holds),
+            pass_rate=None if pass_rate is None else float(pass_rate),
+        )
+        count = self._shell.execution_count
+        if self._claims.get(id, (None,))[0] == count:
+            raise ValueError(f"claim {id!r} is made twice in one cell; its id must be unique")
+        self._claims.pop(id, None)
+        self._claims[id] = (count, claim)
+        self.say(_line(claim))
+        self._record(claim)
+        if not claim.passed and self.at_defaults:
+            raise ClaimFailed(f"{id}: measured {claim.measured}, expected {claim.bound}")
+
+    def number(self, name: str, value: float, meaning: str) -> None:
+        """Record a number, with its meaning, for the results of the run; show nothing."""
+        plain = value.tolist() if hasattr(value, "tolist") else value  # of numpy or torch
+        if isinstance(plain, bool) or not isinstance(plain, (int, float)):
+            raise ValueError(f"number {name!r}: got {value!r}, expected one real number")
+        self._record(Number(name, plain, meaning))
+
+    def say(self, markdown: str) -> None:
+        """Show Markdown, such as a sentence with computed numbers."""
+        self._publish({"text/markdown": markdown, "text/plain": markdown}, {})
+
+    def claims(self) -> None:
+        """Show the closing table of all claims of this run, the paper's and ours apart."""
+        made = [claim for _, claim in self._claims.values()]
+        papers = [claim for claim in made if claim.source != "ours"]
+        ours = [claim for claim in made if claim.source == "ours"]
+        tables = []
+        if papers:
+            tables.append("**Claims of the literature**\n\n" + _table(papers))
+        if ours:
+            tables.append("**Our own claims**\n\n" + _table(ours))
+        self.say("\n\n".join(tables) or "This chapter made no claims.")
+
+    def _record(self, item: Claim | Number) -> None:
+        self._publish(*bundle(item))
+
+    def _publish(self, data: dict[str, str], metadata: dict[str, Any]) -> None:
+        self._shell.display_pub.publish(data=data, metadata=metadata)
+
+
+def _shell() -> Any:
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        shell = None
+    else:
+        shell = get_ipython()
+    if shell is None:
+        raise RuntimeError(
+            "Chapter() reads the parameters cell of a running notebook; outside one, use "
+            "ictd.book.run(chapter, {name: value})"
+        )
+    return shell
+
+
+def _declared(inputs: Sequence[str]) -> tuple[Declaration, list[str]]:
+    """The parameters that the inputs so far declare, and the names injected after them.
+
+    A kernel does not see the tags of cells: the last input that consists of annotated
+    assignments of literals declares, later ones whose first line is `# Parameters` are injected.
+    """
+    for index in range(len(inputs) - 1, -1, -1):
+        if is_declaration(inputs[index]):
+            return parse(inputs[index]), _injected(inputs[index + 1 :])
+    raise ParameterError(
+        "no parameters are declared", ["run the cell tagged 'parameters' before Chapter()"]
+    )
+
+
+def _injected(inputs: Iterable[str]) -> list[str]:
+    names = []
+    for text in inputs:
+        if text.lstrip().partition("\n")[0].rstrip() == "# Parameters":
+            names += assigned_names(text)
+    # `papermill --inject-paths` adds names of its own.
+    return [name for name in names if not name.startswith("PAPERMILL_")]
+
+
+def _bound(id: str, name: str, value: float | None) -> float | None:
+    if value is None:
+        return None
+    if not math.isfinite(value):
+        raise ValueError(f"claim {id!r}: {name} is {value!r}, expected a finite number")
+    return float(value)
+
+
+def _mark(claim: Claim) -> str:
+    return "✓" if claim.passed else "✗ failed"
+
+
+def _line(claim: Claim) -> str:
+    where = "" if claim.source == "ours" else f" ({claim.source})"
+    return (
+        f"{_mark(claim)} `{claim.id}`: {claim.statement}{where}. "
+        f"Measured {claim.measured}; bound: {claim.bound}."
+    )
+
+
+def _table(claims: Iterable[Claim]) -> str:
+    rows = ["| id | claim | source | bound | measured | |", "|---|---|---|---|---|---|"]
+    for claim in claims:
+        rate = "" if claim.pass_rate is None else f", held at {claim.pass_rate:.0%} of other seeds"
+        cells = (
+            f"`{claim.id}`",
+            claim.statement,
+            claim.source,
+            claim.bound,
+            f"{claim.measured}{rate}",
+            _mark(claim),
+        )
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(rows)

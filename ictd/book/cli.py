@@ -1,0 +1,195 @@
+"""The command `ictd`: run a chapter, build the book, list its claims.
+
+Exit status: 0 done, 1 a chapter or the site failed, 2 something in the command is not accepted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from . import builder, notebook, results
+from .cache import StoredRun
+from .errors import BookError
+from .parameters import Declaration, ParameterError
+from .progress import Progress, say
+from .project import UnknownChapter, find_chapter, find_project
+from .runner import Execution, Plan, plan
+
+
+class UsageError(BookError):
+    """Something in the command that is not accepted."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a console without ∞ or γ shows something else
+    pairs, rest = _split_pairs(sys.argv[1:] if arguments is None else arguments)
+    options = _parser().parse_args(rest, argparse.Namespace(pairs=pairs))
+    try:
+        status: int = options.command(options)
+    except (ParameterError, UnknownChapter, UsageError) as error:
+        say(f"ictd: {error}")
+        return 2
+    except BookError as error:
+        say(f"ictd: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say("ictd: interrupted; finished chapters are stored")
+        return 130
+    return status
+
+
+def _split_pairs(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Take `-p NAME VALUE` out of the arguments; argparse would take a value -1e-3 for an option."""
+    pairs, rest = [], list(arguments)
+    while "-p" in rest[:-2]:
+        place = rest.index("-p")
+        pairs.append((rest[place + 1], rest[place + 2]))
+        del rest[place : place + 3]
+    return pairs, rest
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ictd", description="Run and build the book.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="run a chapter with other parameters", add_help=False)
+    run.set_defaults(command=_run, parser=run)
+    run.add_argument("chapter", nargs="?", help="number, name or path of the notebook")
+    run.add_argument(
+        "-p",
+        nargs=2,
+        default=argparse.SUPPRESS,
+        metavar=("NAME", "VALUE"),
+        help="a parameter; may be repeated, and goes before -y, which goes before -f",
+    )
+    run.add_argument("-y", dest="texts", action="append", default=[], metavar="YAML")
+    run.add_argument("-f", dest="files", action="append", default=[], metavar="FILE", type=Path)
+    run.add_argument("-o", dest="output", metavar="DIR", type=Path, help="folder of the results")
+    run.add_argument("--force", action="store_true", help="run although there is a stored run")
+    run.add_argument(
+        "-h", "--help", action="store_true", help="this help; with CHAPTER, also its parameters"
+    )
+
+    build = commands.add_parser("build", help="run the chapters that need it and make the site")
+    build.set_defaults(command=_build)
+    build.add_argument("--force", action="store_true", help="run and render everything")
+    build.add_argument(
+        "--record-times", action="store_true", help="write the times to chapters/times.json"
+    )
+
+    claims = commands.add_parser("claims", help="list the claims that the last build checked")
+    claims.set_defaults(command=_claims)
+    claims.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.chapter is None:
+        options.parser.print_help()
+        return 0 if options.help else 2
+    project, chapter = find_chapter(options.chapter)
+    if options.help:
+        options.parser.print_help()
+        print(_parameter_help(chapter, notebook.declaration(notebook.read(chapter))))
+        return 0
+    planned = plan(project, chapter, _given(options))
+    done = _stored_or_run(planned, builder.times(project), options.force)
+    folder = (options.output or results.default_folder(done)).resolve()
+    results.write(done, folder)
+    for claim in done.info["claims"]:
+        if not claim["passed"]:
+            value = float(claim["value"])
+            say(f"claim failed: {claim['id']}: measured {value:.4g}: {claim['statement']}")
+    print(f"results: {folder}")
+    return 0
+
+
+def _stored_or_run(planned: Plan, recorded: dict[str, float], force: bool) -> StoredRun:
+    name = planned.chapter.stem
+    stored = None if force else planned.store.find(planned.parts)
+    if stored is not None:
+        say(f"{name}: nothing has changed since its stored run, which is used")
+        return stored
+    line = Progress(name, planned.expected_seconds(recorded), planned.why)
+    done = Execution(planned).run(line.update)
+    memory = done.info["peak_memory"] / 1e6
+    line.finish(f"done in {done.info['seconds']:.1f} s, peak memory {memory:.0f} MB")
+    return done
+
+
+def _build(options: argparse.Namespace) -> int:
+    index = builder.build_book(
+        find_project(), force=options.force, record_times=options.record_times
+    )
+    print(index)
+    return 0
+
+
+def _claims(options: argparse.Namespace) -> int:
+    runs = builder.built_runs(find_project())
+    if options.json:
+        claims = [{"chapter": run.info["chapter"], **c} for run in runs for c in run.info["claims"]]
+        print(json.dumps(claims, indent=2, ensure_ascii=False))
+        return 0
+    for run in runs:
+        print(run.info["chapter"])
+        for claim in run.info["claims"]:
+            mark = "passed" if claim["passed"] else "FAILED"
+            print(f"  {mark}  {claim['id']}  {float(claim['value']):.4g}  ({claim['source']})")
+            print(f"          {claim['statement']}")
+    return 0
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The parameters of the command line, in papermill's order: files, texts, pairs."""
+    given: dict[str, Any] = {}
+    for path in options.files:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"-f {path}: {error}") from None
+        given.update(_mapping(f"-f {path}", text))
+    for text in options.texts:
+        given.update(_mapping(f"-y {text!r}", text))
+    given.update(options.pairs)
+    return given
+
+
+def _mapping(where: str, text: str) -> dict[str, Any]:
+    try:
+        data = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{where}: not YAML: {error}") from None
+    if not isinstance(data, dict | None):
+        raise UsageError(f"{where}: expected 'NAME: VALUE' pairs")
+    return {str(name): value for name, value in (data or {}).items()}
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as papermill reads it: a date stays text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _parameter_help(chapter: Path, declaration: Declaration) -> str:
+    lines = [f"\nparameters of {chapter.stem}:"]
+    for name, parameter in declaration.items():
+        each = "each " if parameter.is_list else ""
+        lines.append(f"  {name}: {parameter.type} (default {parameter.default!r})")
+        lines.append(f"      {parameter.meaning}; {each}{parameter.expected}")
+    return "\n".join(lines)

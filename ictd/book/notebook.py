@@ -1,0 +1,75 @@
+"""Reading a notebook file as plain JSON; nothing here executes or writes one."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+from .errors import BookError
+from .parameters import Declaration, ParameterError, parse
+
+Cell = dict[str, Any]
+Notebook = dict[str, Any]
+
+
+def read(path: Path) -> Notebook:
+    """Read a notebook; BookError if the file is none."""
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BookError(f"{path} is not a notebook: {error}") from None
+    if not isinstance(notebook, dict) or "cells" not in notebook:
+        raise BookError(f"{path} is not a notebook of format 4: it has no cells")
+    return notebook
+
+
+def source(cell: Cell) -> str:
+    """The text of a cell, which the format stores as text or as a list of lines."""
+    text = cell["source"]
+    return text if isinstance(text, str) else "".join(text)
+
+
+def tags(cell: Cell) -> list[str]:
+    return list(cell.get("metadata", {}).get("tags", []))
+
+
+def declaration(notebook: Notebook) -> Declaration:
+    """The parameters that a notebook declares.
+
+    Raises
+    ------
+    ParameterError
+        If it has not exactly one code cell tagged `parameters`, if that cell is not well formed,
+        if a name is used before it is declared, or if the next code cell does not check them.
+    """
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    tagged = [index for index, cell in enumerate(code) if "parameters" in tags(cell)]
+    if len(tagged) != 1:
+        raise ParameterError(
+            "the notebook does not declare its parameters",
+            [f"it has {len(tagged)} code cells tagged 'parameters'; expected exactly one"],
+        )
+    (index,) = tagged
+    parameters = parse(source(code[index]))
+    problems = []
+    for cell in code[:index]:
+        used = sorted(_names(source(cell)) & set(parameters))
+        problems += [f"{name}: used before the cell that declares it" for name in used]
+    following = [cell for cell in code[index + 1 :] if "injected-parameters" not in tags(cell)]
+    if not following or "Chapter" not in _names(source(following[0])):
+        problems.append("the code cell after the parameters must check them: chapter = Chapter()")
+    if problems:
+        raise ParameterError("the notebook does not declare its parameters well", problems)
+    return parameters
+
+
+def _names(text: str) -> set[str]:
+    """The names that a cell's code mentions; lines of IPython's own syntax are left out."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith(("%", "!"))]
+    try:
+        tree = ast.parse("\n".join(lines))
+    except SyntaxError:
+        return set()
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

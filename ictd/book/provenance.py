@@ -1,0 +1,128 @@
+"""What a run depends on, and what a page says about how it was made."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+
+from . import notebook as nb
+from .errors import BookError
+from .parameters import Value
+from .project import PACKAGE
+
+EXTRA = "book"
+
+
+def run_parts(notebook: nb.Notebook, parameters: dict[str, Value]) -> dict[str, Any]:
+    """Everything that decides the result of a run: a chapter runs again when any of it changes."""
+    cells = [
+        [cell["cell_type"], nb.source(cell), sorted(nb.tags(cell))] for cell in notebook["cells"]
+    ]
+    return {
+        "notebook": digest(cells),
+        "parameters": parameters,
+        "sources": source_digests(PACKAGE),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "packages": package_versions(),
+    }
+
+
+def digest(data: Any) -> str:
+    """A hash of JSON data."""
+    text = json.dumps(data, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def source_digests(package: Path) -> dict[str, str]:
+    """A hash of each Python source of a package."""
+    return {
+        path.relative_to(package.parent).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(package.rglob("*.py"))
+    }
+
+
+@functools.cache
+def package_versions() -> dict[str, str]:
+    """The installed versions of what the `ictd` distribution requires for the library and book.
+
+    Raises
+    ------
+    BookError
+        If `ictd` is not installed.
+    """
+    versions = {}
+    try:
+        requirements = [Requirement(text) for text in metadata.requires("ictd") or []]
+    except metadata.PackageNotFoundError:
+        raise BookError("ictd is not installed: pip install -r requirements.txt") from None
+    for requirement in requirements:
+        marker = requirement.marker
+        if marker is None or marker.evaluate({"extra": EXTRA}):
+            try:
+                versions[requirement.name] = metadata.version(requirement.name)
+            except metadata.PackageNotFoundError:
+                versions[requirement.name] = "missing"
+    return dict(sorted(versions.items()))
+
+
+def changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What differs between the parts of two runs, in words."""
+    found = []
+    if old["notebook"] != new["notebook"]:
+        found.append("the notebook changed")
+    if parameters := _differing(old["parameters"], new["parameters"]):
+        found.append(f"{_some(parameters)} changed")
+    if sources := _differing(old["sources"], new["sources"]):
+        found.append(f"{_some(sources)} changed")
+    if old["python"] != new["python"]:
+        found.append(f"{new['python']} instead of {old['python']}")
+    if packages := _differing(old["packages"], new["packages"]):
+        found.append(f"another version of {_some(packages)}")
+    return found
+
+
+def _some(names: list[str]) -> str:
+    """Names in words, at most three of them."""
+    if len(names) > 3:
+        return f"{', '.join(names[:2])} and {len(names) - 2} more"
+    return ", ".join(names)
+
+
+def commit(root: Path) -> str:
+    """The commit of a project in words, or that it is not under git."""
+    top = _git(root, "rev-parse", "--show-toplevel")
+    if top is None or Path(top).resolve() != root.resolve():
+        return "not under git"
+    head = _git(root, "rev-parse", "--short=10", "HEAD")
+    if head is None:
+        return "no commit yet"
+    inputs = [name for name in ("ictd", "chapters", "_toc.yml") if (root / name).exists()]
+    changed = _git(root, "status", "--porcelain", "--", *inputs)
+    return f"{head} with uncommitted changes" if changed else head
+
+
+def is_clean(commit: str) -> bool:
+    """Whether the text of `commit` is that of a commit alone, with nothing changed since."""
+    return " " not in commit
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=root, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _differing(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    return sorted(name for name in {*old, *new} if old.get(name) != new.get(name))

@@ -1,0 +1,183 @@
+"""From executed chapters to the site: stage a copy of the book, render it, swap it in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from . import notebook as nb
+from . import provenance
+from .cache import StoredRun
+from .errors import BookError
+from .files import remove_folder, replace_folder
+from .project import PACKAGE, Project
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_PROBLEM = re.compile(r"\b(WARNING|ERROR|CRITICAL|Error|Exception)\b")
+_RENDER = "from jupyter_book.cli.main import main; main()"
+_INSTALL = "pip install -r requirements.txt"
+# The places in `_config.yml` that name files of the book, relative to it.
+_CONFIG_FILES = (
+    ("logo",),
+    ("bibtex_bibfiles",),
+    ("html", "favicon"),
+    ("sphinx", "config", "html_extra_path"),
+    ("sphinx", "config", "html_static_path"),
+    ("sphinx", "config", "templates_path"),
+)
+
+
+class SiteError(BookError):
+    """The site cannot be rendered; the message says why and what to do."""
+
+
+def check_renderer() -> None:
+    """Refuse a missing jupyter-book, and version 2, which cannot read this book."""
+    try:
+        version = metadata.version("jupyter-book")
+    except metadata.PackageNotFoundError:
+        raise SiteError(f"jupyter-book is not installed: {_INSTALL}") from None
+    if int(version.split(".")[0]) >= 2:
+        raise SiteError(
+            f"jupyter-book {version} is installed, but this book is one of version 1: "
+            f"{_INSTALL}, or pip install 'jupyter-book>=1.0.4,<2'"
+        )
+
+
+def stage(project: Project, runs: Mapping[Path, StoredRun]) -> Path:
+    """Copy the book to `_build/executed`, with its chapters executed and execution off."""
+    staged = project.build_folder / "executed"
+    aside = project.build_folder / ".executed-new"
+    remove_folder(aside)
+    config = yaml.safe_load((project.root / "_config.yml").read_text(encoding="utf-8")) or {}
+    files = [*_config_files(project.root, config), project.root / "chapters", *project.pages()]
+    for path in (*files, project.root / "_toc.yml"):
+        _copy(project.root, path, aside)
+    config["execute"] = {**(config.get("execute") or {}), "execute_notebooks": "off"}
+    (aside / "_config.yml").write_text(yaml.safe_dump(config, allow_unicode=True), "utf-8")
+    commit = provenance.commit(project.root)
+    for chapter, run in runs.items():
+        executed = with_provenance(nb.read(run.notebook), run.info, commit)
+        text = json.dumps(executed, ensure_ascii=False, indent=1)
+        (aside / chapter.relative_to(project.root)).write_text(text, encoding="utf-8")
+    replace_folder(aside, staged)
+    return staged
+
+
+def with_provenance(notebook: nb.Notebook, info: dict[str, Any], commit: str) -> nb.Notebook:
+    """A copy of an executed chapter that says, after its title, how it was made.
+
+    `commit` is the project's present one. It stands in for that of the run where that one had
+    uncommitted changes and they have been committed since.
+    """
+    if provenance.is_clean(info["commit"]) or not provenance.is_clean(commit):
+        commit = info["commit"]
+    cell: nb.Cell = {
+        "cell_type": "markdown",
+        "id": "provenance",
+        "metadata": {"tags": ["provenance"]},
+        "source": _provenance_text(info, commit),
+    }
+    if notebook["nbformat_minor"] < 5:
+        del cell["id"]
+    cells = notebook["cells"]
+    place = 1 if cells and cells[0]["cell_type"] == "markdown" else 0
+    return {**notebook, "cells": [*cells[:place], cell, *cells[place:]]}
+
+
+def fingerprint(staged: Path) -> str:
+    """A hash of everything that decides the site: the staged book, the library, the tools."""
+    files = {
+        path.relative_to(staged).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(staged.rglob("*"))
+        if path.is_file()
+    }
+    tools = sorted({f"{found.name} {found.version}" for found in metadata.distributions()})
+    return provenance.digest([files, provenance.source_digests(PACKAGE), sys.version, tools])
+
+
+def render(project: Project, staged: Path) -> Path:
+    """Render the staged book and put the site in the place of the last one.
+
+    Raises
+    ------
+    SiteError
+        On any warning. The last site is then as it was.
+    """
+    aside = project.build_folder / ".render"
+    remove_folder(aside)
+    options = ["--all", "-W", "-n", "--keep-going", "--path-output", str(aside)]
+    done = subprocess.run(
+        [sys.executable, "-c", _RENDER, "build", str(staged), *options],
+        cwd=PACKAGE.parent,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        env=os.environ | {"PYTHONUTF8": "1", "NO_COLOR": "1"},
+    )
+    text = _ANSI.sub("", done.stdout)
+    log = project.build_folder / "render.log"
+    log.write_text(text, encoding="utf-8")
+    html = aside / "_build" / "html"
+    if done.returncode != 0 or not (html / "index.html").is_file():
+        lines = text.splitlines()
+        shown = [line for line in lines if _PROBLEM.search(line)] or lines[-20:]
+        problems = "\n".join(f"    {line}" for line in dict.fromkeys(shown))
+        raise SiteError(f"the book was not rendered:\n{problems}\n  the whole log: {log}")
+    site = project.build_folder / "html"
+    replace_folder(html, site)
+    remove_folder(aside)
+    return site
+
+
+def _provenance_text(info: dict[str, Any], commit: str) -> str:
+    parameters = ", ".join(f"`{name} = {value!r}`" for name, value in info["parameters"].items())
+    packages = info["packages"]
+    versions = [f"{name} {packages[name]}" for name in ("numpy", "torch") if name in packages]
+    lines = [
+        "```{admonition} How this page was made",
+        ":class: dropdown",
+        f"- Parameters: {parameters}",
+        f"- Run on {info['started'].replace('T', ' ').replace('+00:00', ' UTC')}, in "
+        f"{info['seconds']:.1f} s, peak memory {info['peak_memory'] / 1e6:.0f} MB",
+        f"- {info['python']}, ictd {info['ictd']}, {', '.join(versions)}",
+        f"- Commit: {commit}",
+        "```",
+    ]
+    return "\n".join(lines)
+
+
+def _config_files(root: Path, config: dict[str, Any]) -> list[Path]:
+    """The files and folders that the configuration names."""
+    found = []
+    for keys in _CONFIG_FILES:
+        value: Any = config
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        names = value if isinstance(value, list) else [value]
+        found += [root / name for name in names if name and (root / name).exists()]
+    return found
+
+
+def _copy(root: Path, path: Path, target: Path) -> None:
+    """Copy a file or folder of the book to the same place below another root."""
+    place = target / path.relative_to(root)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        ignored = shutil.ignore_patterns(".*", "__pycache__", "*.pyc")
+        shutil.copytree(path, place, ignore=ignored, dirs_exist_ok=True)
+    else:
+        shutil.copy2(path, place)

@@ -1,0 +1,416 @@
+"""Break the library on purpose, one line at a time, and see the tests fail.
+
+    python tests/mutations.py [--list] [NAME ...]
+
+Each mutation replaces one piece of source text in a copy of ``ictd`` in a temporary folder, and the tests
+named beside it run there; the working tree is never touched. Exit status 1 if a mutant survives, breaks
+the test run itself, or has a text that is not found exactly once. The unmutated copy has to pass first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+AT_ONCE = 2
+
+# What the copy's test run needs instead of the project's own conftest.py: proof that the copy is what is
+# tested, few examples, and no search for the smallest one.
+CONFTEST = """\
+from pathlib import Path
+
+import hypothesis
+import ictd
+
+assert Path(ictd.__file__).resolve().parents[1] == Path(__file__).resolve().parents[1], ictd.__file__
+hypothesis.settings.register_profile(
+    "mutations",
+    max_examples=12,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+)
+hypothesis.settings.load_profile("mutations")
+"""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One change of ictd/MODULE.py; `tests` are the stems of the files that must catch it."""
+
+    name: str
+    module: str
+    before: str
+    after: str
+    tests: tuple[str, ...] = ()
+
+    @property
+    def test_files(self) -> tuple[str, ...]:
+        return tuple(f"tests/test_{stem}.py" for stem in self.tests or (self.module,))
+
+
+MUTATIONS = [
+    # The construction: u, A, U, W, Π, the mask, the prompt.
+    Mutation("u-sign-of-target", "transformer", "[1.0, 1.0, -1.0]", "[1.0, -1.0, -1.0]"),
+    Mutation("u-sign-of-current", "transformer", "[1.0, 1.0, -1.0]", "[1.0, 1.0, 1.0]"),
+    Mutation("a-reads-the-reward", "transformer", "+ [0.0] * 3,", "+ [1.0, 0.0, 0.0],"),
+    Mutation("a-reads-the-memories", "transformer", "+ [0.0] * 3,", "+ [0.0, 1.0, 1.0],"),
+    Mutation(
+        "target-head-gamma-twice",
+        "transformer",
+        "row = _checks.discount(gamma) *",
+        "row = _checks.discount(gamma) ** 2 *",
+    ),
+    Mutation(
+        "shift-gamma-twice", "transformer", "W[d + 1, d + 2] = gamma", "W[d + 1, d + 2] = gamma**2"
+    ),
+    Mutation(
+        "shift-gamma-dropped", "transformer", "W[d + 1, d + 2] = gamma", "W[d + 1, d + 2] = 1"
+    ),
+    Mutation("u-does-not-clear", "transformer", "U[d + 1, d + 1] = 0", "U[d + 1, d + 1] = 1"),
+    Mutation("pi-the-other-way", "transformer", "device=device), -1)", "device=device), 1)"),
+    Mutation(
+        "mask-dropped",
+        "attention",
+        "mask[-1] = -torch.inf",
+        "mask[-1] = 0",
+        ("attention", "transformer"),
+    ),
+    Mutation(
+        "mask-on-the-query-column", "attention", "mask[-1] = -torch.inf", "mask[:, -1] = -torch.inf"
+    ),
+    Mutation("rewards-one-late", "transformer", "rows[..., 0, :-1] =", "rows[..., 0, 1:] ="),
+    Mutation("read-the-target-row", "transformer", "return Z[..., -1, :]", "return Z[..., -2, :]"),
+    # The layers.
+    Mutation(
+        "softmax-over-queries",
+        "attention",
+        "torch.softmax(scores, dim=-2)",
+        "torch.softmax(scores, dim=-1)",
+    ),
+    Mutation(
+        "softmax-times-one-over-n",
+        "attention",
+        "return torch.softmax(scores, dim=-2)",
+        "return torch.softmax(scores, dim=-2) / (Z.shape[-1] - 1)",
+    ),
+    Mutation(
+        "softmax-without-gradient",
+        "attention",
+        "return torch.softmax(scores, dim=-2)",
+        "return torch.softmax(scores.detach(), dim=-2)",
+    ),
+    Mutation(
+        "a-transposed",
+        "attention",
+        "scores = Z.mT @ A @ Z",
+        "scores = Z.mT @ A.mT @ Z",
+        ("attention", "transformer"),
+    ),
+    Mutation(
+        "shift-refills-old-values",
+        "transformer",
+        "self.U @ H + self.W @ H @",
+        "self.U @ H + self.W @ Z @",
+    ),
+    Mutation("dual-head-without-shift", "transformer", "@ attended @ shift", "@ attended"),
+    Mutation(
+        "dual-head-target-with-current-row",
+        "transformer",
+        'target = self._of_layer("V_tgt", layer)',
+        'target = self._of_layer("V_cur", layer)',
+    ),
+    Mutation(
+        "residual-dropped", "transformer", "return Z + current + target", "return current + target"
+    ),
+    Mutation("first-layer-everywhere", "transformer", "else matrix[layer]", "else matrix[0]"),
+    # The linear transformer.
+    Mutation(
+        "linear-readout-sign", "transformer", "return -Z[..., -1, -1]", "return Z[..., -1, -1]"
+    ),
+    Mutation("linear-q-sign", "transformer", "= -torch.eye(d,", "= torch.eye(d,"),
+    Mutation("linear-prompt-without-gamma", "transformer", "= gamma * X[..., 1:]", "= X[..., 1:]"),
+    Mutation(
+        "linear-prompt-shifted", "transformer", "= gamma * X[..., 1:]", "= gamma * X[..., :-1]"
+    ),
+    Mutation("p-and-q-swapped", "attention", "P @ moments @ Q @ Z", "Q @ moments @ P @ Z"),
+    Mutation("q-transposed", "attention", "P @ moments @ Q @ Z", "P @ moments @ Q.mT @ Z"),
+    Mutation(
+        "linear-query-as-source",
+        "attention",
+        "context = Z[..., :-1]",
+        "context = Z",
+        ("attention", "transformer"),
+    ),
+    Mutation("linear-attention-without-one-over-n", "attention", " / context.shape[-1]", ""),
+    # Kernels and counts.
+    Mutation(
+        "maximum-over-unvisited",
+        "kernels",
+        "return _softmax(g, visits[..., None, :])",
+        "return _softmax(check_scores(scores), visits[..., None, :]) * np.isfinite(g)",
+        ("kernels", "td"),
+    ),
+    Mutation("no-maximum-subtracted", "kernels", "np.where(np.isfinite(top), top, 0.0)", "0.0"),
+    Mutation(
+        "visits-counted-once", "kernels", "(multiplicity * weights).sum", "weights.sum", ("td",)
+    ),
+    Mutation(
+        "all-minus-infinity-weighs-one",
+        "kernels",
+        "out=np.zeros_like",
+        "out=np.ones_like",
+        ("kernels",),
+    ),
+    Mutation(
+        "unvisited-state-moves",
+        "kernels",
+        "out=np.zeros_like(weights), where=total > 0)",
+        "out=np.full_like(weights, 1 / weights.shape[-1]), where=total > 0)",
+        ("td",),
+    ),
+    Mutation("sharpness-ignored", "kernels", "= beta * (x @", "= 1.0 * (x @"),
+    Mutation(
+        "transitions-transposed",
+        "counts",
+        ".reshape(*batch, S, S)",
+        ".reshape(*batch, S, S).swapaxes(-1, -2)",
+    ),
+    Mutation(
+        "source-and-next-swapped", "counts", "source = states[..., :-1]", "source = states[..., 1:]"
+    ),
+    Mutation("td-error-without-gamma", "counts", "+ gamma * bootstrap", "+ bootstrap"),
+    Mutation("td-error-counts-a-visit-once", "counts", "- self.visits * values", "- values"),
+    # TD on a context.
+    Mutation(
+        "query-and-source-swapped",
+        "td",
+        "visit_weights(g, counts",
+        "visit_weights(np.swapaxes(g, -1, -2), counts",
+    ),
+    Mutation(
+        "mean-instead-of-sum",
+        "td",
+        "(weights @ counts.td_error_sums(v, gamma)[..., None])",
+        "(weights @ counts.td_error_sums(v, gamma)[..., None] / trajectory.n)",
+    ),
+    Mutation("step-size-ignored", "td", "iterates[t] + alpha * update", "iterates[t] + update"),
+    Mutation(
+        "step-size-twice", "td", "iterates[t] + alpha * update", "iterates[t] + alpha**2 * update"
+    ),
+    Mutation("schedule-one-late", "td", "step_size(t) for t", "step_size(t + 1) for t"),
+    Mutation("start-ignored", "td", "iterates[0] = start", "iterates[0] = 0"),
+    Mutation(
+        "linear-td-without-one-over-n",
+        "td",
+        "swapaxes(x, -1, -2) / trajectory.n",
+        "swapaxes(x, -1, -2)",
+    ),
+    Mutation("lstd-without-gamma", "td", "- gamma * counts.transitions", "- counts.transitions"),
+    # Chains and sampling.
+    Mutation(
+        "value-of-the-reversed-chain",
+        "mrp",
+        "self.gamma * self.transition",
+        "self.gamma * self.transition.swapaxes(-1, -2)",
+    ),
+    Mutation(
+        "stationary-law-of-the-transpose",
+        "mrp",
+        "A = self.transition.copy()",
+        "A = self.transition.swapaxes(-1, -2).copy()",
+    ),
+    Mutation("reducible-chains-pass", "mrp", "if not reach.all():", "if False:"),
+    Mutation(
+        "paths-too-short", "mrp", "max(S - 1, 1).bit_length()", "max(S - 1, 1).bit_length() - 1"
+    ),
+    Mutation(
+        "reward-of-the-state-entered",
+        "mrp",
+        "states[..., :-1], axis=-1)",
+        "states[..., 1:], axis=-1)",
+    ),
+    Mutation("bisect-left", "mrp", "import bisect_right", "import bisect_left as bisect_right"),
+    Mutation(
+        "together-at-the-edge", "mrp", "states[t - 1]] <= draws[t]", "states[t - 1]] < draws[t]"
+    ),
+    Mutation(
+        "rounding-left-over", "mrp", "np.where(total >= total[..., -1:], 1.0, total)", "total"
+    ),
+    Mutation(
+        "start-law-ignored",
+        "mrp",
+        "_cumulative(self.initial)",
+        "_cumulative(np.ones((*self.batch, S)) / S)",
+    ),
+    Mutation(
+        "boyan-last-row", "mrp", "P[..., S - 1, :] = _random_law", "P[..., S - 2, :] = _random_law"
+    ),
+    Mutation(
+        "boyan-one-step-only", "mrp", "P[..., i, i + 2] = 1 - forward", "P[..., i, i + 1] = 1"
+    ),
+    Mutation("loop-without-the-cycle", "mrp", "kept[..., i, (i + 1) % S] = True", "pass"),
+    Mutation("loop-with-self-loops", "mrp", "kept[..., i, i] = False", "pass"),
+    # Features, checks, import.
+    Mutation(
+        "sphere-not-normalised", "features", " / np.linalg.norm(normal, axis=-1, keepdims=True)", ""
+    ),
+    Mutation(
+        "gamma-one-allowed",
+        "_checks",
+        "if not 0 <= gamma < 1:",
+        "if not 0 <= gamma <= 1:",
+        ("mrp", "td"),
+    ),
+    Mutation(
+        "rows-may-sum-to-anything",
+        "_checks",
+        "np.abs(total - 1) > 1e-9",
+        "np.abs(total - 1) > 1",
+        ("mrp",),
+    ),
+    Mutation(
+        "torch-on-import",
+        "kernels",
+        "import numpy as np\n",
+        "import numpy as np\nimport torch  # noqa\n",
+        ("import",),
+    ),
+]
+
+
+def copy_of_the_library(folder: Path, mutation: Mutation | None, test_files: Iterable[str]) -> None:
+    """The package, the tests and the pytest settings in a folder of their own, mutated."""
+    shutil.copytree(ROOT / "ictd", folder / "ictd", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    (folder / "tests").mkdir()
+    for file in ("tests/strategies.py", *test_files):
+        shutil.copy(ROOT / file, folder / file)
+    (folder / "tests" / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    if mutation is not None:
+        path = folder / "ictd" / f"{mutation.module}.py"
+        source = path.read_text(encoding="utf-8")
+        path.write_text(source.replace(mutation.before, mutation.after), encoding="utf-8")
+
+
+def run_tests(mutation: Mutation | None, test_files: tuple[str, ...]) -> tuple[str, str]:
+    """("passed" | "failed" | "broken", first failing test or end of the output)."""
+    with tempfile.TemporaryDirectory(prefix="ictd-mutation-") as name:
+        folder = Path(name)
+        copy_of_the_library(folder, mutation, test_files)
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *test_files],
+            cwd=folder,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(folder), str(folder / "tests")]),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "PYTEST_ADDOPTS": "",
+                "OMP_NUM_THREADS": "1",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode == 0:
+        return "passed", ""
+    failed = re.search(r"^FAILED tests/(.+?)(?: - .*)?$", done.stdout, flags=re.MULTILINE)
+    if done.returncode == 1 and failed:
+        return "failed", failed[1]
+    return "broken", (done.stdout + done.stderr)[-2000:]
+
+
+def texts_that_do_not_match(mutations: list[Mutation]) -> Iterator[str]:
+    for mutation in mutations:
+        source = (ROOT / "ictd" / f"{mutation.module}.py").read_text(encoding="utf-8")
+        found = source.count(mutation.before)
+        if found != 1:
+            yield (
+                f"{mutation.name}: {mutation.before!r} is in ictd/{mutation.module}.py "
+                f"{found} times, once is wanted"
+            )
+
+
+def unmutated_copy_passes(mutations: list[Mutation]) -> bool:
+    files = sorted({file for mutation in mutations for file in mutation.test_files})
+    print(f"The copy without a mutation: {', '.join(files)}", flush=True)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        results = list(pool.map(lambda file: run_tests(None, (file,)), files))
+    for file, (outcome, detail) in zip(files, results, strict=True):
+        if outcome != "passed":
+            print(f"{file} {outcome} without any mutation: {detail}")
+    return all(outcome == "passed" for outcome, _ in results)
+
+
+def try_mutations(mutations: list[Mutation]) -> list[str]:
+    """Run every mutant, a line of progress each; the names of those that were not caught."""
+    width = max(len(mutation.name) for mutation in mutations)
+
+    def attempt(mutation: Mutation) -> tuple[str, str, float]:
+        begin = time.perf_counter()
+        return *run_tests(mutation, mutation.test_files), time.perf_counter() - begin
+
+    missed = []
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for number, (mutation, (outcome, detail, seconds)) in enumerate(
+            zip(mutations, pool.map(attempt, mutations), strict=True), start=1
+        ):
+            word = {"passed": "SURVIVED", "failed": "caught", "broken": "BROKEN"}[outcome]
+            detail = detail or f"no test of {', '.join(mutation.test_files)} noticed"
+            print(
+                f"[{number:2}/{len(mutations)}] {word:8}  {mutation.name:{width}}  "
+                f"{seconds:5.1f} s  {detail}",
+                flush=True,
+            )
+            if outcome != "failed":
+                missed.append(mutation.name)
+    return missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="mutations to try; all by default")
+    parser.add_argument("--list", action="store_true", help="list the mutations and stop")
+    options = parser.parse_args()
+
+    known = {mutation.name: mutation for mutation in MUTATIONS}
+    unknown = [name for name in options.names if name not in known]
+    if unknown:
+        parser.error(f"no mutation is called {', '.join(unknown)}; --list shows them")
+    chosen = [known[name] for name in options.names] or MUTATIONS
+    if options.list:
+        for mutation in chosen:
+            print(
+                f"{mutation.name}: ictd/{mutation.module}.py, {mutation.before!r} -> {mutation.after!r}"
+            )
+        return 0
+
+    begin = time.perf_counter()
+    mismatches = list(texts_that_do_not_match(chosen))
+    if mismatches:
+        print("\n".join(mismatches))
+        return 1
+    if not unmutated_copy_passes(chosen):
+        return 1
+    missed = try_mutations(chosen)
+    caught = len(chosen) - len(missed)
+    print(f"{caught} of {len(chosen)} mutations caught in {time.perf_counter() - begin:.0f} s")
+    if missed:
+        print(f"not caught: {', '.join(missed)}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

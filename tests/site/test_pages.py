@@ -1,0 +1,46 @@
+"""Every page of the built site, read from its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from site_checks import (
+    PROJECT,
+    asset_problems,
+    image_problems,
+    link_problems,
+    output_problems,
+    text_problems,
+)
+
+
+def toc_files() -> list[str]:
+    toc = yaml.safe_load((PROJECT / "_toc.yml").read_text(encoding="utf-8"))
+    entries = [chapter for part in toc["parts"] for chapter in part["chapters"]]
+    return [toc["root"], *(entry["file"] for entry in entries)]
+
+
+def test_every_entry_of_the_toc_has_a_page(site: Path) -> None:
+    missing = [name for name in toc_files() if not (site / f"{name}.html").is_file()]
+    assert missing == []
+
+
+def test_links_and_anchors_lead_somewhere(page: Path, site: Path) -> None:
+    assert link_problems(page, site) == []
+
+
+def test_everything_loaded_is_part_of_the_site(page: Path, site: Path) -> None:
+    assert asset_problems(page) == []
+
+
+def test_images_have_alt_text_and_are_drawn_once(page: Path, site: Path) -> None:
+    assert image_problems(page) == []
+
+
+def test_no_raw_directive_or_tex_is_seen(page: Path, site: Path) -> None:
+    assert text_problems(page) == []
+
+
+def test_outputs_are_there_and_clean(page: Path, site: Path) -> None:
+    assert output_problems(page, site) == []

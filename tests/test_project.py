@@ -1,0 +1,299 @@
+"""The project's files keep their promises to who installs, opens and edits them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "chapters").glob("*.ipynb"))
+PAGES = sorted((ROOT / "chapters").glob("*.md"))
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def requirements(lines: list[str]) -> dict[str, Requirement]:
+    found = [
+        Requirement(line) for line in lines if line.strip() and not line.startswith(("#", "-"))
+    ]
+    return {canonicalize_name(r.name): r for r in found}
+
+
+def lines_of(name: str) -> list[str]:
+    return (ROOT / name).read_text(encoding="utf-8").splitlines()
+
+
+BOOK = requirements(lines_of("requirements.txt"))
+PINS = requirements(lines_of(".ci/constraints.txt"))
+LIBRARY = requirements(PYPROJECT["project"]["dependencies"])
+EXTRAS = {
+    name: requirements(r) for name, r in PYPROJECT["project"]["optional-dependencies"].items()
+}
+
+
+# ----------------------------------------------------------------------------------------- requirements
+
+
+@pytest.mark.parametrize(
+    "declared", [BOOK, EXTRAS["book"]], ids=["requirements.txt", "the extra book"]
+)
+@pytest.mark.parametrize("version", ["2.0.0a1", "2.0.0b2", "2.0.0rc1", "2.0.0", "2.1.0", "3.0"])
+def test_jupyter_book_2_cannot_be_installed(declared: dict[str, Requirement], version: str) -> None:
+    specifier = declared["jupyter-book"].specifier
+    assert not specifier.contains(version, prereleases=True)
+    assert specifier.contains("1.0.4.post1")
+
+
+def test_requirements_install_the_project_last() -> None:
+    assert [line for line in lines_of("requirements.txt") if line.strip()][-1] == "-e ."
+
+
+def test_no_requirement_names_an_index() -> None:
+    options = [line for line in lines_of("requirements.txt") if line.startswith("-")]
+    assert options == ["-e ."]
+
+
+def test_requirements_cover_what_library_book_and_tests_declare() -> None:
+    assert {*LIBRARY, *EXTRAS["book"], *EXTRAS["test"]} <= set(BOOK)
+
+
+def test_library_has_loose_bounds() -> None:
+    """An upper bound in a library blocks newer Pythons for everybody who uses it (row 26)."""
+    assert set(LIBRARY) == {"numpy", "torch"}
+    assert {s.operator for r in LIBRARY.values() for s in r.specifier} == {">="}
+
+
+def test_constraints_are_exact_and_within_the_requirements() -> None:
+    for name, pin in PINS.items():
+        (specifier,) = pin.specifier
+        assert specifier.operator == "==", name
+        assert "+" not in specifier.version, f"{name}: a local version exists on one machine only"
+        for declared in (BOOK, LIBRARY, *EXTRAS.values()):
+            if name in declared:
+                assert declared[name].specifier.contains(specifier.version), (name, declared[name])
+    assert {*BOOK, *EXTRAS["dev"]} <= set(PINS)
+
+
+# -------------------------------------------------------------------------------------------- the code
+
+
+def imported_packages(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.split(".")[0])
+    return names - set(sys.stdlib_module_names) - {"ictd"}
+
+
+PROVIDED_BY = {
+    "yaml": "pyyaml",
+    "IPython": "ipykernel",
+    "jupyter_book": "jupyter-book",
+    "tomli": "pytest",
+}
+# What a declared package cannot be without, and which is named beside it.
+PROVIDED_BY |= {"nbclient": "papermill", "traitlets": "ipykernel", "jupyter_client": "ipykernel"}
+PROVIDED_BY |= {"jupyter_core": "ipykernel", "sphinx": "jupyter-book", "docutils": "jupyter-book"}
+
+
+@pytest.mark.parametrize("part", ["library", "book"])
+def test_what_is_imported_is_declared(part: str) -> None:
+    """`make book` must not work only because a developer's tool brings a package along."""
+    files = sorted((ROOT / "ictd").rglob("*.py"))
+    in_book = [path for path in files if "book" in path.relative_to(ROOT / "ictd").parts]
+    if part == "library":
+        files = [path for path in files if path not in in_book and path.name != "figures.py"]
+        declared = set(LIBRARY)
+    else:
+        files, declared = [*in_book, ROOT / "ictd" / "figures.py"], {*LIBRARY, *EXTRAS["book"]}
+    imported = {name: path.name for path in files for name in imported_packages(path)}
+    undeclared = {
+        n: f
+        for n, f in imported.items()
+        if canonicalize_name(PROVIDED_BY.get(n, n)) not in declared
+    }
+    assert undeclared == {}
+
+
+def test_the_science_does_not_import_the_machinery() -> None:
+    for path in (ROOT / "ictd").glob("*.py"):
+        if path.name == "__main__.py":
+            continue
+        assert not re.search(
+            r"ictd\.book|from \.book|from ictd import book", path.read_text(encoding="utf-8")
+        ), path
+
+
+def test_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        entry_points = archive.read("ictd-0.1.0.dist-info/entry_points.txt").decode()
+    package = {name for name in names if name.startswith("ictd/")}
+    sources = {p.relative_to(ROOT).as_posix() for p in (ROOT / "ictd").rglob("*.py")}
+    assert package == sources | {"ictd/py.typed"}
+    assert {name.split("/")[0] for name in names - package} == {"ictd-0.1.0.dist-info"}
+    assert "ictd-0.1.0.dist-info/licenses/LICENSE" in names
+    assert "ictd = ictd.book.cli:main" in entry_points
+
+
+def test_no_figure_needs_latex() -> None:
+    for path in [*(ROOT / "ictd").rglob("*.py"), *NOTEBOOKS]:
+        assert "usetex" not in path.read_text(encoding="utf-8"), path
+
+
+# ------------------------------------------------------------------------------------------- the pages
+
+
+def load(path: Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def text_of(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def markdown_of(path: Path) -> str:
+    if path.suffix == ".md":
+        return path.read_text(encoding="utf-8")
+    return "\n\n".join(text_of(c) for c in load(path)["cells"] if c["cell_type"] == "markdown")
+
+
+def test_there_are_chapters() -> None:
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    listed = {chapter["file"] for part in toc["parts"] for chapter in part["chapters"]} | {
+        toc["root"]
+    }
+    there = {p.relative_to(ROOT).with_suffix("").as_posix() for p in [*NOTEBOOKS, *PAGES]}
+    assert NOTEBOOKS
+    assert listed == there
+
+
+@each_notebook
+def test_notebook_has_no_outputs(path: Path) -> None:
+    for cell in load(path)["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [], cell["id"]
+            assert cell["execution_count"] is None, cell["id"]
+
+
+@each_notebook
+def test_notebook_runs_anywhere(path: Path) -> None:
+    """A private kernel's name, or what a run left behind, would travel with the file (row 8)."""
+    metadata = load(path)["metadata"]
+    assert metadata["kernelspec"]["name"] == "python3"
+    assert set(metadata) <= {"kernelspec", "language_info"}
+
+
+@each_notebook
+def test_notebook_has_stable_cell_ids(path: Path) -> None:
+    book = load(path)
+    assert (book["nbformat"], book["nbformat_minor"]) >= (4, 5)
+    ids = [cell["id"] for cell in book["cells"]]
+    assert [name for name, n in Counter(ids).items() if n > 1] == []
+    # A random id says that a tool made it up; names last.
+    assert [name for name in ids if re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f-]+)?", name)] == []
+
+
+@each_notebook
+def test_notebook_has_one_parameters_cell_before_first_use(path: Path) -> None:
+    code = [cell for cell in load(path)["cells"] if cell["cell_type"] == "code"]
+    tagged = [cell for cell in code if "parameters" in cell["metadata"].get("tags", [])]
+    assert len(tagged) == 1
+    place = code.index(tagged[0])
+    declared = {
+        node.target.id
+        for node in ast.parse(text_of(tagged[0])).body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    assert {"seed", "gamma", "n_states"} <= declared or not declared & {"gamma", "n_states"}
+    for cell in code[:place]:
+        used = {
+            node.id for node in ast.walk(ast.parse(text_of(cell))) if isinstance(node, ast.Name)
+        }
+        assert not used & declared, cell["id"]
+    assert "Chapter()" in text_of(code[place + 1]), "the cell after the parameters checks them"
+
+
+@each_notebook
+def test_notebook_starts_with_a_plain_title(path: Path) -> None:
+    first = load(path)["cells"][0]
+    assert first["cell_type"] == "markdown"
+    title = text_of(first).splitlines()[0]
+    assert re.fullmatch(r"# [^$\\`{}]+", title), title
+
+
+LABELS = (
+    re.compile(r"\$\$\s*\(([^)\s]+)\)"),  # $$ … $$ (label)
+    re.compile(r"^:label:\s*(\S+)", re.MULTILINE),
+    re.compile(r"\\label\{([^}]+)\}"),
+    re.compile(r"^\(([^)\s]+)\)=", re.MULTILINE),
+)
+
+
+def test_labels_are_unique_over_the_book() -> None:
+    labels: list[str] = []
+    for path in [*NOTEBOOKS, *PAGES]:
+        text = markdown_of(path)
+        labels += [label for pattern in LABELS for label in pattern.findall(text)]
+        if path.suffix == ".ipynb":
+            figures = [
+                c["metadata"].get("mystnb", {}).get("figure", {}) for c in load(path)["cells"]
+            ]
+            labels += [figure["name"] for figure in figures if "name" in figure]
+    assert labels
+    assert [label for label, n in Counter(labels).items() if n > 1] == []
+
+
+def test_no_page_defines_tex_macros() -> None:
+    """A macro would have to be defined in the book and in each notebook; MathJax's own do (row 18)."""
+    config = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    assert "macros" not in config
+    for path in [*NOTEBOOKS, *PAGES]:
+        text = markdown_of(path)
+        found = re.findall(
+            r"\\(?:re)?newcommand|\\def\b|\\DeclareMathOperator|\\require\b|\\let\b", text
+        )
+        assert found == [], path.name
+
+
+def test_parameter_files_are_full_and_quick() -> None:
+    """`params/NN_quick.yml` and `NN_paper.yml` name parameters that the chapter has."""
+    for path in (ROOT / "chapters" / "params").glob("*.yml"):
+        (notebook,) = (ROOT / "chapters").glob(f"{path.name[:2]}_*.ipynb")
+        cells = load(notebook)["cells"]
+        (cell,) = [c for c in cells if "parameters" in c["metadata"].get("tags", [])]
+        declared = {
+            n.target.id for n in ast.parse(text_of(cell)).body if isinstance(n, ast.AnnAssign)
+        }
+        assert set(yaml.safe_load(path.read_text(encoding="utf-8"))) <= declared, path.name
+
+
+def test_vendored_mathjax_is_whole() -> None:
+    folder = ROOT / "chapters" / "vendor" / "mathjax"
+    assert (folder / "LICENSE").is_file()
+    assert 'VERSION="3.2.2"' in (folder / "tex-chtml-full.js").read_text(encoding="utf-8").replace(
+        "'", '"'
+    )
+    assert len(list((folder / "output/chtml/fonts/woff-v2").glob("*.woff"))) == 23
