@@ -15,6 +15,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+# The tensors here are tiny: threads would only wait for each other. Read when torch is first imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 STRICT = os.environ.get("ICTD_NO_SKIP") == "1"
 BROWSER_NEEDED = STRICT or os.environ.get("CI") == "true"
 NOT_RUN = ("skipped", "deselected", "xfailed", "xpassed")
