@@ -17,16 +17,11 @@ from .runner import Execution, plan
 class Result:
     """What a run of a chapter gave.
 
-    Attributes
-    ----------
-    folder : Path
-        Holds `executed.ipynb`, `parameters.json` and `results.json`.
-    parameters : dict
-        The typed values of all parameters.
-    claims : list of dict
-        Each with id, statement, source, value, bounds and whether it passed.
-    numbers : dict
-        The recorded numbers by name.
+    Attributes:
+        folder: Holds `executed.ipynb`, `parameters.json` and `results.json`.
+        parameters: The typed values of all parameters.
+        claims: Each with id, statement, source, value, bounds and whether it passed.
+        numbers: The recorded numbers by name.
     """
 
     folder: Path
@@ -44,22 +39,15 @@ def run(
 ) -> Result:
     """Run a chapter, or take the stored run if nothing that it depends on has changed.
 
-    Parameters
-    ----------
-    chapter : str or Path
-        Number, name or path of the notebook.
-    parameters : mapping, optional
-        Values by name: Python or numpy values, or texts as on the command line.
-    output : str or Path, optional
-        The folder for the results; by default `runs/CHAPTER-HASH` in the current one.
-    force : bool
-        Run it although there is a stored run.
+    Args:
+        chapter: Number, name or path of the notebook.
+        parameters: Values by name: Python or numpy values, or texts as on the command line.
+        output: The folder for the results; by default `runs/CHAPTER-HASH` in the current one.
+        force: Run it although there is a stored run.
 
-    Raises
-    ------
-    ParameterError
-        Before anything is executed.
-    UnknownChapter, ChapterFailed
+    Raises:
+        ParameterError: Before anything is executed.
+        UnknownChapter, ChapterFailed
     """
     planned = plan(*find_chapter(chapter), parameters)
     found = None if force else planned.store.find(planned.parts)
@@ -73,9 +61,7 @@ def run(
 def build(*, force: bool = False) -> Path:
     """Make the site of the book around the current folder and return its `index.html`.
 
-    Raises
-    ------
-    BuildFailed, SiteError, ParameterError
-        The last good site is then as it was.
+    Raises:
+        BuildFailed, SiteError, ParameterError: The last good site is then as it was.
     """
     return builder.build_book(find_project(), force=force)

@@ -24,18 +24,13 @@ class BuildFailed(BookError):
 def build_book(project: Project, *, force: bool = False, record_times: bool = False) -> Path:
     """Make the site of a project and return its `index.html`.
 
-    Parameters
-    ----------
-    project : Project
-    force : bool
-        Run every chapter and render the site although nothing has changed.
-    record_times : bool
-        Write how long the chapters take to `chapters/times.json`.
+    Args:
+        project: The book.
+        force: Run every chapter and render the site although nothing has changed.
+        record_times: Write how long the chapters take to `chapters/times.json`.
 
-    Raises
-    ------
-    BuildFailed, SiteError, ParameterError
-        The last good site is then as it was.
+    Raises:
+        BuildFailed, SiteError, ParameterError: The last good site is then as it was.
     """
     site.check_renderer()
 
@@ -57,10 +52,8 @@ def build_book(project: Project, *, force: bool = False, record_times: bool = Fa
 def built_runs(project: Project) -> list[StoredRun]:
     """The runs that the last site was made of.
 
-    Raises
-    ------
-    BookError
-        If there is no site, or a run has been forgotten since.
+    Raises:
+        BookError: If there is no site, or a run has been forgotten since.
     """
     book = read_json(_book_path(project))
     keys = book["runs"] if book else {}

@@ -21,19 +21,13 @@ class ClaimFailed(AssertionError):
 class Chapter:
     """Check the parameters of the running notebook and give them their types.
 
-    Raises
-    ------
-    ParameterError
-        It lists every unknown name, wrong type and value out of range.
-    RuntimeError
-        Outside a notebook.
+    Raises:
+        ParameterError: It lists every unknown name, wrong type and value out of range.
+        RuntimeError: Outside a notebook.
 
-    Attributes
-    ----------
-    parameters : dict
-        Name to typed value. The same values are written back to the notebook's variables.
-    at_defaults : bool
-        Whether every parameter has the value that the notebook declares.
+    Attributes:
+        parameters: Name to typed value. The same values are written back to the notebook's variables.
+        at_defaults: Whether every parameter has the value that the notebook declares.
     """
 
     def __init__(self) -> None:
@@ -77,32 +71,20 @@ class Chapter:
         at_least: float | None = None,
         source: str = "ours",
         holds: bool | None = None,
-        pass_rate: float | None = None,
     ) -> None:
         """Check a claim, show it in one line and record it.
 
-        Parameters
-        ----------
-        id : str
-            Unique in the chapter.
-        statement : str
-            What is claimed, Markdown.
-        value : number
-            What was measured; nan fails.
-        at_most, at_least : number, optional
-            Inclusive bounds.
-        source : str
-            "ours", or where the claim is made, such as "arXiv:2605.07333v2, Theorem 1".
-        holds : bool, optional
-            A condition beside the bounds, or instead of them, that must be true.
-        pass_rate : number in [0, 1], optional
-            Of a statistical claim: the share of other seeds at which it held.
+        Args:
+            id: Unique in the chapter.
+            statement: What is claimed, Markdown.
+            value: What was measured; nan fails.
+            at_most, at_least: Inclusive bounds.
+            source: "ours", or where the claim is made, such as "arXiv:2605.07333v2, Theorem 1".
+            holds: A condition beside the bounds, or instead of them, that must be true.
 
-        Raises
-        ------
-        ClaimFailed
-            If the claim fails at the default parameters, after it is shown and recorded.
-            At other parameters it is shown as failed and the run goes on.
+        Raises:
+            ClaimFailed: If the claim fails at the default parameters, after it is shown and recorded.
+                At other parameters it is shown as failed and the run goes on.
         """
         if at_most is None and at_least is None and holds is None:
             raise ValueError(f"claim {id!r}: give at_most, at_least or holds")
@@ -114,7 +96,6 @@ class Chapter:
             at_least=_bound(id, "at_least", at_least),
             source=source,
             holds=None if holds is None else bool(holds),
-            pass_rate=None if pass_rate is None else float(pass_rate),
         )
         count = self._shell.execution_count
         if self._claims.get(id, (None,))[0] == count:
@@ -144,7 +125,7 @@ class Chapter:
         ours = [claim for claim in made if claim.source == "ours"]
         tables = []
         if papers:
-            tables.append("**Claims of the literature**\n\n" + _table(papers))
+            tables.append("**Claims of the paper**\n\n" + _table(papers))
         if ours:
             tables.append("**Our own claims**\n\n" + _table(ours))
         self.say("\n\n".join(tables) or "This chapter made no claims.")
@@ -217,13 +198,12 @@ def _line(claim: Claim) -> str:
 def _table(claims: Iterable[Claim]) -> str:
     rows = ["| id | claim | source | bound | measured | |", "|---|---|---|---|---|---|"]
     for claim in claims:
-        rate = "" if claim.pass_rate is None else f", held at {claim.pass_rate:.0%} of other seeds"
         cells = (
             f"`{claim.id}`",
             claim.statement,
             claim.source,
             claim.bound,
-            f"{claim.measured}{rate}",
+            claim.measured,
             _mark(claim),
         )
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")

@@ -29,7 +29,6 @@ class Claim:
     at_least: float | None
     source: str
     holds: bool | None
-    pass_rate: float | None
 
     @property
     def passed(self) -> bool:
@@ -46,9 +45,9 @@ class Claim:
         """The bounds in words."""
         words = []
         if self.at_least is not None:
-            words.append(f"at least {self.at_least:.4g}")
+            words.append(f"≥ {self.at_least:.4g}")
         if self.at_most is not None:
-            words.append(f"at most {self.at_most:.4g}")
+            words.append(f"≤ {self.at_most:.4g}")
         if self.holds is not None:
             words.append("holds")
         return ", ".join(words)
@@ -88,10 +87,8 @@ def bundle(item: Claim | Number) -> tuple[dict[str, str], dict[str, Any]]:
 def collect(notebook: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The claims and the numbers that an executed notebook recorded, in its order.
 
-    Raises
-    ------
-    BookError
-        If two cells record the same id.
+    Raises:
+        BookError: If two cells record the same id.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for record in _records(notebook):

@@ -1,4 +1,4 @@
-"""The command `ictd`: run a chapter, build the book, list its claims.
+"""The command `ictd`: run a chapter, build the book, list its claims, try them at other seeds.
 
 Exit status: 0 done, 1 a chapter or the site failed, 2 something in the command is not accepted.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from . import builder, notebook, results
+from . import builder, notebook, results, trials
 from .cache import StoredRun
 from .errors import BookError
 from .parameters import Declaration, ParameterError
@@ -91,6 +91,13 @@ def _parser() -> argparse.ArgumentParser:
     claims = commands.add_parser("claims", help="list the claims that the last build checked")
     claims.set_defaults(command=_claims)
     claims.add_argument("--json", action="store_true", help="as JSON")
+
+    tried = commands.add_parser("trials", help="count how often claims hold at other seeds")
+    tried.set_defaults(command=_trials)
+    tried.add_argument("chapter", help="number, name or path of the notebook")
+    tried.add_argument(
+        "--seeds", type=int, default=20, metavar="N", help="how many seeds to try (20)"
+    )
     return parser
 
 
@@ -137,17 +144,36 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _claims(options: argparse.Namespace) -> int:
-    runs = builder.built_runs(find_project())
-    if options.json:
-        claims = [{"chapter": run.info["chapter"], **c} for run in runs for c in run.info["claims"]]
-        print(json.dumps(claims, indent=2, ensure_ascii=False))
-        return 0
-    for run in runs:
-        print(run.info["chapter"])
+    project = find_project()
+    listed: list[dict[str, Any]] = []
+    for run in builder.built_runs(project):
+        chapter = run.info["chapter"]
+        tried = trials.recorded(project, chapter, notebook.read(run.notebook))
         for claim in run.info["claims"]:
-            mark = "passed" if claim["passed"] else "FAILED"
-            print(f"  {mark}  {claim['id']}  {float(claim['value']):.4g}  ({claim['source']})")
-            print(f"          {claim['statement']}")
+            listed.append({"chapter": chapter, **claim})
+            if tried:
+                counts = {"held": tried.held.get(claim["id"], 0), "of_seeds": tried.seeds}
+                listed[-1].update(counts)
+    if options.json:
+        print(json.dumps(listed, indent=2, ensure_ascii=False))
+        return 0
+    for claim in listed:
+        mark = "passed" if claim["passed"] else "FAILED"
+        print(f"{mark}  {claim['chapter']}  {claim['id']}  ({claim['source']})")
+        print(f"        {claim['statement']}")
+        measured = f"measured {float(claim['value']):.4g}"
+        if "held" in claim:
+            measured += f", held at {claim['held']} of {claim['of_seeds']} other seeds"
+        print(f"        {measured}")
+    return 0
+
+
+def _trials(options: argparse.Namespace) -> int:
+    if options.seeds < 1:
+        raise UsageError(f"--seeds {options.seeds}: expected a whole number of at least 1")
+    found = trials.record(*find_chapter(options.chapter), options.seeds)
+    for claim, held in found.held.items():
+        print(f"{held} of {found.seeds}  {claim}")
     return 0
 
 

@@ -70,12 +70,9 @@ def _old(target: Path) -> Path:
 def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold a lock between processes; it ends with its process, however that ends.
 
-    Parameters
-    ----------
-    path : Path
-        The lock file.
-    waiting : callable, optional
-        Called once if another process holds the lock, before this one waits for it.
+    Args:
+        path: The lock file.
+        waiting: Called once if another process holds the lock, before this one waits for it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a+b") as stream:

@@ -38,11 +38,10 @@ def tags(cell: Cell) -> list[str]:
 def declaration(notebook: Notebook) -> Declaration:
     """The parameters that a notebook declares.
 
-    Raises
-    ------
-    ParameterError
-        If it has not exactly one code cell tagged `parameters`, if that cell is not well formed,
-        if a name is used before it is declared, or if the next code cell does not check them.
+    Raises:
+        ParameterError: If it has not exactly one code cell tagged `parameters`, if that cell is not
+            well formed, if a name is used before it is declared, or if the next code cell does not
+            check them.
     """
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     tagged = [index for index, cell in enumerate(code) if "parameters" in tags(cell)]

@@ -52,10 +52,8 @@ _RANGE_CALL = re.compile(r"range\(\s*(-?\d+(?:\s*,\s*-?\d+){0,2})\s*\)")
 class ParameterError(ValueError):
     """Parameters, or their declaration, that are not accepted.
 
-    Attributes
-    ----------
-    problems : tuple of str
-        One sentence for each thing that is wrong.
+    Attributes:
+        problems: One sentence for each thing that is wrong.
     """
 
     def __init__(self, heading: str, problems: Iterable[str]) -> None:
@@ -165,17 +163,12 @@ class Declaration(dict[str, Parameter]):
     def check(self, given: Mapping[str, object], unknown: Iterable[str] = ()) -> dict[str, Value]:
         """Check given values and return those of all parameters, typed.
 
-        Parameters
-        ----------
-        given : mapping
-            Values by name; a parameter that is missing keeps its default.
-        unknown : iterable of str
-            Further names that somebody tried to set.
+        Args:
+            given: Values by name; a parameter that is missing keeps its default.
+            unknown: Further names that somebody tried to set.
 
-        Raises
-        ------
-        ParameterError
-            It lists every problem: unknown names, wrong types, values out of range.
+        Raises:
+            ParameterError: It lists every problem: unknown names, wrong types, values out of range.
         """
         problems = self.unknown([*given, *unknown])
         typed = self.defaults
@@ -193,10 +186,8 @@ class Declaration(dict[str, Parameter]):
 def parse(source: str) -> Declaration:
     """Read the source of a `parameters` cell.
 
-    Raises
-    ------
-    ParameterError
-        It lists every line that breaks the grammar of this module.
+    Raises:
+        ParameterError: It lists every line that breaks the grammar of this module.
     """
     heading = "the parameters cell is not well formed"
     try:

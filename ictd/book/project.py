@@ -39,10 +39,8 @@ class Project:
     def pages(self) -> list[Path]:
         """The pages of the table of contents, in its order.
 
-        Raises
-        ------
-        BookError
-            If the table cannot be read or names a page that does not exist.
+        Raises:
+            BookError: If the table cannot be read or names a page that does not exist.
         """
         path = self.root / "_toc.yml"
         try:
@@ -72,10 +70,8 @@ class Project:
 def find_project(start: Path | None = None) -> Project:
     """The project around a folder (the current one by default), else the library's own.
 
-    Raises
-    ------
-    BookError
-        If there is none.
+    Raises:
+        BookError: If there is none.
     """
     folder = (start or Path.cwd()).resolve()
     for root in (folder, *folder.parents, PACKAGE.parent):
@@ -87,10 +83,8 @@ def find_project(start: Path | None = None) -> Project:
 def find_chapter(name: str | Path) -> tuple[Project, Path]:
     """A chapter by number ("2", "02"), by name ("02_weighted_softmax_td") or by path.
 
-    Raises
-    ------
-    UnknownChapter
-        Its message lists the chapters that there are.
+    Raises:
+        UnknownChapter: Its message lists the chapters that there are.
     """
     path = Path(name)
     if path.suffix == ".ipynb" and path.is_file():

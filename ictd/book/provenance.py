@@ -53,10 +53,8 @@ def source_digests(package: Path) -> dict[str, str]:
 def package_versions() -> dict[str, str]:
     """The installed versions of what the `ictd` distribution requires for the library and book.
 
-    Raises
-    ------
-    BookError
-        If `ictd` is not installed.
+    Raises:
+        BookError: If `ictd` is not installed.
     """
     versions = {}
     try:

@@ -74,10 +74,8 @@ class Plan:
 def plan(project: Project, chapter: Path, given: Mapping[str, object] | None = None) -> Plan:
     """Check the parameters of a chapter; nothing is executed or loaded for it.
 
-    Raises
-    ------
-    ParameterError
-        If the values, or the chapter's declaration of them, are not accepted.
+    Raises:
+        ParameterError: If the values, or the chapter's declaration of them, are not accepted.
     """
     content = notebook.read(chapter)
     declaration: Declaration = notebook.declaration(content)
@@ -104,15 +102,11 @@ class Execution:
     def run(self, progress: Progress | None = None) -> StoredRun:
         """Execute the chapter and store the run.
 
-        Parameters
-        ----------
-        progress : callable, optional
-            Called with how many cells are done, and of how many.
+        Args:
+            progress: Called with how many cells are done, and of how many.
 
-        Raises
-        ------
-        ChapterFailed
-            The notebook as far as it came is kept, and the message says where.
+        Raises:
+            ChapterFailed: The notebook as far as it came is kept, and the message says where.
         """
         plan, store = self.plan, self.plan.store
         aside = store.new_folder()

@@ -110,10 +110,8 @@ def fingerprint(staged: Path) -> str:
 def render(project: Project, staged: Path) -> Path:
     """Render the staged book and put the site in the place of the last one.
 
-    Raises
-    ------
-    SiteError
-        On any warning. The last site is then as it was.
+    Raises:
+        SiteError: On any warning. The last site is then as it was.
     """
     aside = project.build_folder / ".render"
     remove_folder(aside)

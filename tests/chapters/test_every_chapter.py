@@ -15,6 +15,8 @@ from chapter_runs import (
 )
 
 from ictd.book.notebook import declaration, read
+from ictd.book.project import find_project
+from ictd.book.trials import recorded
 
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 
@@ -55,6 +57,14 @@ def test_parameter_files_are_accepted(chapter: Path, scale: str) -> None:
     assert declaration(read(chapter)).check(values) | values == declaration(read(chapter)).check(
         values
     )
+
+
+@each_chapter
+def test_claims_were_tried_at_other_seeds(chapter: Path) -> None:
+    trials = recorded(find_project(chapter.parent), chapter.stem, read(chapter))
+    assert trials is not None, f"the code has changed since; run: ictd trials {chapter.stem[:2]}"
+    assert trials.seeds >= 20
+    assert min(trials.held.values()) >= 0.9 * trials.seeds
 
 
 @each_chapter
