@@ -19,7 +19,14 @@ from ictd.features import (
 )
 from ictd.kernels import inner_product_scores, similarity_scores, softmax_kernel, visit_weights
 from ictd.mrp import MarkovRewardProcess, Trajectory, boyan_chain, loop_chain, random_chain
-from ictd.td import linear_td, linear_td_weights, lstd, tabular_td, weighted_softmax_td
+from ictd.td import (
+    certainty_equivalence,
+    linear_td,
+    linear_td_weights,
+    lstd,
+    tabular_td,
+    weighted_softmax_td,
+)
 
 if TYPE_CHECKING:
     from ictd.attention import context_mask, linear_attention, softmax_attention
@@ -50,6 +57,7 @@ __all__ = [
     "Trajectory",
     "attention_matrix",
     "boyan_chain",
+    "certainty_equivalence",
     "context_mask",
     "current_value_matrix",
     "inner_product_scores",

@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 #: Name and colour of each method, the same in every chapter.
@@ -85,6 +86,7 @@ def error_curves(
         median = float(np.median(np.asarray(errors)))
         axis.axhline(median, color=METHOD_COLOURS[name], linestyle=":", linewidth=1.5, label=name)
     axis.set(xlabel="iteration", ylabel=ylabel, yscale="log")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
 
@@ -134,7 +136,7 @@ def interpolation(
         axis.plot(angles, v, color=colour, label=rf"$\beta$ = {beta:g}")
         axis.plot(angles[seen], v[seen], color=colour, marker="o", linestyle="none")
     axis.set(xlabel="angle of the state's feature (radians)", ylabel="value")
-    axis.legend(frameon=False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 

@@ -144,15 +144,15 @@ def linear_td(
 
 
 def lstd(trajectory: Trajectory, features: Any, gamma: float) -> FloatArray:
-    """Least-squares TD: the values ⟨x(s), w⟩ at which the batch linear TD update vanishes.
+    """Least-squares TD: the fixed point of batch linear TD, if it has exactly one.
 
     w solves Σ_k x(S_{k−1}) (x(S_{k−1}) − γ x(S_k))ᵀ w = Σ_k R_k x(S_{k−1}) (Bradtke and Barto, Machine
-    Learning 22, 1996). Where the system is singular (a feature direction that the context does not
-    show) w is the least-squares solution of least norm.
+    Learning 22, 1996). Where the system is singular (a feature direction that the sources do not
+    show) w is the least-squares solution of least norm, which batch linear TD need not approach.
 
     Args:
         trajectory: context with n ≥ 1 transitions, states (..., n+1).
-        features: x, shape (..., S, d), finite. One-hot features give the values of the empirical chain.
+        features: x, shape (..., S, d), finite.
         gamma: discount factor in [0, 1).
 
     Returns:
@@ -170,6 +170,30 @@ def lstd(trajectory: Trajectory, features: Any, gamma: float) -> FloatArray:
     # rcond a little above rounding, so that an unseen direction counts as singular.
     values: FloatArray = (x @ (np.linalg.pinv(system, rcond=1e-12) @ target))[..., 0]
     return values
+
+
+def certainty_equivalence(trajectory: Trajectory, n_states: int, gamma: float) -> FloatArray:
+    """True values of the empirical chain, (I − γP̃)⁻¹ r̃: where tabular TD from zero ends.
+
+    P̃ and r̃ are the shares of transitions and the mean rewards of each source. A state that is no source
+    has no transition; its value is 0.
+
+    Args:
+        trajectory: context with n ≥ 1 transitions, states (..., n+1).
+        n_states: S ≥ 1.
+        gamma: discount factor in [0, 1).
+
+    Returns:
+        Values, shape (..., S).
+    """
+    S = _checks.integer("n_states", n_states, 1)
+    gamma = _checks.discount(gamma)
+    counts = Counts.of(trajectory, S)
+    # A row that counts nothing becomes the equation v(s) = 0.
+    diagonal = np.where(counts.visits > 0, counts.visits, 1.0)[..., None] * np.eye(S)
+    system = diagonal - gamma * counts.transitions
+    values = np.linalg.solve(system, counts.reward_sums[..., None])[..., 0]
+    return values.astype(np.float64)
 
 
 def _iterate(

@@ -464,6 +464,33 @@ def test_lstd_on_one_hot_features_is_the_value_of_the_empirical_chain(context) -
     assert_close(values, v, 1e-9)
 
 
+@given(context=contexts())
+@examples(60)
+def test_certainty_equivalence_is_where_tabular_td_from_zero_ends(context) -> None:
+    trajectory, gamma = trajectory_of(context), min(context.gamma, 0.9)
+    values = ictd.certainty_equivalence(trajectory, context.n_states, gamma)
+    ended = ictd.tabular_td(trajectory, context.n_states, gamma, 400)[-1]
+    assert_close(values, ended, 1e-9 * max(1.0, abs(ended).max()))
+    sources = {int(state) for state in trajectory.states[:-1]}
+    for state in range(context.n_states):
+        if state not in sources:
+            assert values[state] == 0
+
+
+def test_certainty_equivalence_of_a_batch_and_of_an_unvisited_last_state() -> None:
+    # A → B with reward 1: B has no transition, so its value is 0 and that of A is 1.
+    assert_close(ictd.certainty_equivalence(ictd.Trajectory([0, 1], [1.0]), 2, 0.9), [1.0, 0.0], 1e-15)
+    both = ictd.Trajectory([[0, 1, 0], [1, 1, 0]], [[1.0, 2.0], [3.0, 4.0]])
+    values = ictd.certainty_equivalence(both, 2, 0.5)
+    for index in range(2):
+        one = ictd.Trajectory(both.states[index], both.rewards[index])
+        assert_close(values[index], ictd.certainty_equivalence(one, 2, 0.5), 1e-15)
+    with pytest.raises(ValueError, match="gamma must be in"):
+        ictd.certainty_equivalence(both, 2, 1.0)
+    with pytest.raises(ValueError, match=r"0\.\.0"):
+        ictd.certainty_equivalence(both, 1, 0.5)
+
+
 def test_tabular_td_goes_to_lstd() -> None:
     rng = np.random.default_rng(0)
     trajectory = ictd.loop_chain(4, 0.9, rng).sample(60, rng)

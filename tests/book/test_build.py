@@ -135,7 +135,7 @@ def test_the_claims_of_the_last_build_are_listed(built_toy):
         ("01_toy", "sign", True),
     ]
     out, _ = toy.ictd("claims")
-    assert re.search(r"passed +bound +0\.9 +\(arXiv:2605\.07333v2, Theorem 1\)", out)
+    assert re.search(r"passed +01_toy +bound +\(arXiv:2605\.07333v2, Theorem 1\)", out)
 
 
 def test_the_staged_book_is_executed_and_does_not_execute(built_toy):
