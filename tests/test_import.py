@@ -31,8 +31,10 @@ def run(code: str) -> str:
 
 
 def test_importing_loads_numpy_alone() -> None:
-    code = "import sys, ictd; print(ictd.__file__, *sorted({m.split('.')[0] for m in sys.modules}))"
-    file, *loaded = run(code).split()
+    code = (
+        "import sys, ictd; print(ictd.__file__, *{m.split('.')[0] for m in sys.modules}, sep='\\n')"
+    )
+    file, *loaded = run(code).splitlines()
     assert file == str(Path(ictd.__file__))
     assert "numpy" in loaded
     heavy = {"IPython", "matplotlib", "nbclient", "papermill", "pydantic", "scipy", "torch", "yaml"}

@@ -479,7 +479,9 @@ def test_certainty_equivalence_is_where_tabular_td_from_zero_ends(context) -> No
 
 def test_certainty_equivalence_of_a_batch_and_of_an_unvisited_last_state() -> None:
     # A → B with reward 1: B has no transition, so its value is 0 and that of A is 1.
-    assert_close(ictd.certainty_equivalence(ictd.Trajectory([0, 1], [1.0]), 2, 0.9), [1.0, 0.0], 1e-15)
+    assert_close(
+        ictd.certainty_equivalence(ictd.Trajectory([0, 1], [1.0]), 2, 0.9), [1.0, 0.0], 1e-15
+    )
     both = ictd.Trajectory([[0, 1, 0], [1, 1, 0]], [[1.0, 2.0], [3.0, 4.0]])
     values = ictd.certainty_equivalence(both, 2, 0.5)
     for index in range(2):

@@ -13,7 +13,9 @@ def say(text: str) -> None:
 
         tqdm.write(text, file=sys.stderr)
     else:
-        print(text, file=sys.stderr, flush=True)
+        # One write a line: chapters that run side by side speak from threads of their own.
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 class Progress:
