@@ -53,11 +53,11 @@ _scores = ictd.inner_product_scores
 ictd.inner_product_scores = lambda x, sharpness=1.0: _scores(x, sharpness**2)
 """
 
-# Features of very different norms.
-UNEQUAL_NORMS = """
-_sphere = ictd.sphere_features
-ictd.sphere_features = lambda S, *args, **kwargs: (
-    _sphere(S, *args, **kwargs) * np.linspace(1, 3, S)[:, None]
+# A query that may not attend to its own state.
+NOT_ITSELF = """
+_scores = ictd.inner_product_scores
+ictd.inner_product_scores = lambda x, sharpness=1.0: (
+    _scores(x, sharpness) - 1e9 * np.eye(np.shape(x)[-2])
 )
 """
 
@@ -84,7 +84,7 @@ BROKEN: dict[str, tuple[Callable[[list[Any]], None], set[str]]] = {
     "unvisited": (after_check(UNVISITED_HALVED), {"interpolation"}),
     "shift": (after_check(WRONG_SHIFT), {"theorem-1"}),
     "sharpness": (after_check(WRONG_SHARPNESS), {"flat-slope"}),
-    "norms": (after_check(UNEQUAL_NORMS), {"sharp"}),
+    "not-itself": (after_check(NOT_ITSELF), {"sharp"}),
     "nearest": (after_check(NEAREST_NEIGHBOUR), {"maximum-inner-product"}),
     "same-features": (after_check(SAME_FEATURES), {"softmax-below-linear"}),
     "constant-factor": (
