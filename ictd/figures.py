@@ -27,7 +27,8 @@ METHOD_COLOURS = {
     "certainty equivalence": "#555555",
 }
 
-_SCREEN_DPI = 100
+# Few inches and many pixels an inch: text stays legible where the page shrinks a figure to a phone.
+_SCREEN_DPI = 120
 _PIXEL_RATIO = 2
 
 
@@ -49,7 +50,7 @@ def kernel_panels(kernels: Mapping[str, ArrayLike]) -> Figure:
     """
     columns = min(len(kernels), 2)
     rows = -(-len(kernels) // columns)
-    figure, axes = _axes(rows, columns, width=3.2 * columns, height=2.9 * rows)
+    figure, axes = _axes(rows, columns, width=2.6 * columns, height=2.35 * rows)
     image = None
     for axis, (title, kernel) in zip(axes.flat, kernels.items(), strict=False):
         image = axis.imshow(np.asarray(kernel), vmin=0, vmax=1, cmap="cividis")
@@ -76,7 +77,7 @@ def error_curves(
         levels: name in ``METHOD_COLOURS`` → errors that do not depend on the iteration, (chains,).
         ylabel: what the error is.
     """
-    figure, axes = _axes(1, 1, width=6.4, height=4.4)
+    figure, axes = _axes(1, 1, width=5.2, height=4.0)
     axis: Axes = axes[0, 0]
     for beta, colour in zip(sharpness, sequential_colours(len(sharpness)), strict=True):
         _band(axis, sharpness[beta], colour, rf"weighted softmax TD, $\beta$ = {beta:g}", "-")
@@ -87,7 +88,7 @@ def error_curves(
         axis.axhline(median, color=METHOD_COLOURS[name], linestyle=":", linewidth=1.5, label=name)
     axis.set(xlabel="iteration", ylabel=ylabel, yscale="log")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
     return figure
 
 
@@ -102,7 +103,7 @@ def limit_distances(
         to_tabular: distance from tabular TD, shape (m,).
         floor: distances below it are drawn at it.
     """
-    figure, axes = _axes(1, 1, width=6.4, height=3.8)
+    figure, axes = _axes(1, 1, width=5.2, height=3.2)
     axis: Axes = axes[0, 0]
     curves = (
         (to_mean, "#0072B2", "o", r"to the limit $\beta\to 0$"),
@@ -127,7 +128,7 @@ def interpolation(
         visited: which states are sources, booleans, shape (S,).
         start: start values, shape (S,).
     """
-    figure, axes = _axes(1, 1, width=6.4, height=3.8)
+    figure, axes = _axes(1, 1, width=5.2, height=3.2)
     axis: Axes = axes[0, 0]
     angles, seen = np.asarray(angles), np.asarray(visited, dtype=bool)
     axis.plot(angles, np.asarray(start), color="#555555", linestyle=":", label="start values")
@@ -136,7 +137,7 @@ def interpolation(
         axis.plot(angles, v, color=colour, label=rf"$\beta$ = {beta:g}")
         axis.plot(angles[seen], v[seen], color=colour, marker="o", linestyle="none")
     axis.set(xlabel="angle of the state's feature (radians)", ylabel="value")
-    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
     return figure
 
 
