@@ -218,7 +218,24 @@ MUTATIONS = [
         "swapaxes(x, -1, -2) / trajectory.n",
         "swapaxes(x, -1, -2)",
     ),
-    Mutation("lstd-without-gamma", "td", "- gamma * counts.transitions", "- counts.transitions"),
+    Mutation(
+        "lstd-without-gamma",
+        "td",
+        "np.eye(x.shape[-2]) - gamma * counts.transitions",
+        "np.eye(x.shape[-2]) - counts.transitions",
+    ),
+    Mutation(
+        "certainty-equivalence-without-gamma",
+        "td",
+        "system = diagonal - gamma * counts.transitions",
+        "system = diagonal - counts.transitions",
+    ),
+    Mutation(
+        "certainty-equivalence-of-the-reversed-chain",
+        "td",
+        "np.linalg.solve(system, counts.reward_sums[..., None])",
+        "np.linalg.solve(np.swapaxes(system, -1, -2), counts.reward_sums[..., None])",
+    ),
     # Chains and sampling.
     Mutation(
         "value-of-the-reversed-chain",
