@@ -146,6 +146,9 @@ def _array(name: str, value: Any) -> NDArray[Any]:
         return np.asarray(value)
     except ValueError as error:
         raise ValueError(f"{name} must be an array of numbers, got a ragged sequence") from error
+    except (TypeError, RuntimeError) as error:
+        # A tensor that NumPy cannot read: it requires a gradient, say.
+        raise ValueError(f"{name} must be an array of numbers: {error}") from error
 
 
 def _first_index(mask: NDArray[np.bool_]) -> tuple[int, ...] | int:

@@ -17,8 +17,7 @@ def context_mask(
 ) -> Tensor:
     """The mask M, shape (n+1, n+1): zero, and −∞ in the last row; the last column is never a source."""
     size = _checks.integer("n", n, 1) + 1
-    if not dtype.is_floating_point:
-        raise ValueError(f"dtype must be a floating dtype, got {dtype}")
+    check_floating(dtype)
     mask = torch.zeros(size, size, dtype=dtype, device=device)
     mask[-1] = -torch.inf
     return mask
@@ -71,6 +70,12 @@ def linear_update(Z: Tensor, P: Tensor, Q: Tensor) -> Tensor:
     context = Z[..., :-1]
     moments = context @ context.mT / context.shape[-1]
     return P @ moments @ Q @ Z
+
+
+def check_floating(dtype: torch.dtype) -> None:
+    """The dtype is a floating dtype of torch, or ValueError."""
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise ValueError(f"dtype must be a floating dtype, got {dtype}")
 
 
 def check_prompt(Z: Tensor, rows: int | None = None, dtype: torch.dtype | None = None) -> None:

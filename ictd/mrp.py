@@ -176,7 +176,7 @@ def boyan_chain(
         rng: a ``numpy.random.Generator``.
         batch: leading dimensions of the batch of chains.
     """
-    S, batch = _family(n_states, 3, rng, batch)
+    S, batch = _family(n_states, 3, gamma, rng, batch)
     P = np.zeros((*batch, S, S))
     i = np.arange(S - 2)
     forward = rng.uniform(0.01, 0.99, (*batch, S - 2))
@@ -202,7 +202,7 @@ def loop_chain(
         rng: a ``numpy.random.Generator``.
         batch: leading dimensions of the batch of chains.
     """
-    S, batch = _family(n_states, 2, rng, batch)
+    S, batch = _family(n_states, 2, gamma, rng, batch)
     i = np.arange(S)
     kept = rng.uniform(0.01, 0.99, (*batch, S, S)) > 0.5
     kept[..., i, i] = False
@@ -224,13 +224,14 @@ def random_chain(
         rng: a ``numpy.random.Generator``.
         batch: leading dimensions of the batch of chains.
     """
-    S, batch = _family(n_states, 1, rng, batch)
+    S, batch = _family(n_states, 1, gamma, rng, batch)
     return _with_random_reward(_random_law(S, rng, (*batch, S)), gamma, rng)
 
 
 def _family(
-    n_states: int, minimum: int, rng: np.random.Generator, batch: tuple[int, ...]
+    n_states: int, minimum: int, gamma: float, rng: np.random.Generator, batch: tuple[int, ...]
 ) -> tuple[int, tuple[int, ...]]:
+    _checks.discount(gamma)
     _checks.generator(rng)
     return _checks.integer("n_states", n_states, minimum), _checks.batch_shape(batch)
 

@@ -148,7 +148,7 @@ def lstd(trajectory: Trajectory, features: Any, gamma: float) -> FloatArray:
 
     w solves Σ_k x(S_{k−1}) (x(S_{k−1}) − γ x(S_k))ᵀ w = Σ_k R_k x(S_{k−1}) (Bradtke and Barto, Machine
     Learning 22, 1996). Where the system is singular (a feature direction that the sources do not
-    show) w is the least-squares solution of least norm, which batch linear TD need not approach.
+    show) a least-squares solution is taken, which batch linear TD need not approach.
 
     Args:
         trajectory: context with n ≥ 1 transitions, states (..., n+1).
@@ -162,13 +162,24 @@ def lstd(trajectory: Trajectory, features: Any, gamma: float) -> FloatArray:
     gamma = _checks.discount(gamma)
     counts = Counts.of(trajectory, x.shape[-2])
     _checks.broadcast(features=x.shape[:-2], trajectory=trajectory.states.shape[:-1])
-    # The systems of all visits of a state are taken together: Xᵀ(diag N − γN₂)X w = Xᵀ(reward sums).
-    x_transposed = np.swapaxes(x, -1, -2)
+    # The values do not depend on the basis of the features. One that is orthonormal over the sources
+    # keeps the digits that nearly dependent features would cost, or features of different scales.
+    seen = counts.visits[..., None] > 0
+    at_sources = np.where(seen, x, 0.0)
+    scale = np.linalg.norm(at_sources, axis=-2, keepdims=True)
+    scale = np.where(scale > 0, scale, 1.0)
+    U, singular, Vt = np.linalg.svd(at_sources / scale, full_matrices=False)
+    shown = singular > singular.max(-1, keepdims=True) * max(x.shape[-2:]) * np.finfo(float).eps
+    inverse = np.divide(1.0, singular, out=np.zeros_like(singular), where=shown)
+    U = U * shown[..., None, :]
+    basis = np.where(seen, U, (x / scale) @ (np.swapaxes(Vt, -1, -2) * inverse[..., None, :]))
+    # The systems of all visits of a state are taken together: Uᵀ(diag N − γN₂)B y = Uᵀ(reward sums).
     td_matrix = counts.visits[..., None] * np.eye(x.shape[-2]) - gamma * counts.transitions
-    system = x_transposed @ td_matrix @ x
-    target = x_transposed @ counts.reward_sums[..., None]
+    U_transposed = np.swapaxes(U, -1, -2)
+    system = U_transposed @ td_matrix @ basis
+    target = U_transposed @ counts.reward_sums[..., None]
     # rcond a little above rounding, so that an unseen direction counts as singular.
-    values: FloatArray = (x @ (np.linalg.pinv(system, rcond=1e-12) @ target))[..., 0]
+    values: FloatArray = (basis @ (np.linalg.pinv(system, rcond=1e-12) @ target))[..., 0]
     return values
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ictd import _checks
-from ictd.attention import check_prompt, column_softmax, kind, linear_update
+from ictd.attention import check_floating, check_prompt, column_softmax, kind, linear_update
 from ictd.mrp import Trajectory
 
 
@@ -47,6 +47,7 @@ def read_values(Z: Tensor) -> Tensor:
 
 def td_direction(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """u = [0_d, 1, 1, −1], shape (d+3,): uᵀ z is reward + target − current value of a column z."""
+    check_floating(dtype)
     u = torch.zeros(_checks.integer("d", d, 1) + 3, dtype=dtype)
     u[d:] = torch.tensor([1.0, 1.0, -1.0], dtype=dtype)
     return u
@@ -84,6 +85,7 @@ def temporal_shift_matrices(
     d: int, gamma: float, dtype: torch.dtype = torch.float64
 ) -> tuple[Tensor, Tensor]:
     """U = I − e_{d+2}e_{d+2}ᵀ clears the target row, W = γ e_{d+2}e_{d+3}ᵀ refills it ((18)–(19))."""
+    check_floating(dtype)
     gamma = _checks.discount(gamma)
     U = torch.eye(_checks.integer("d", d, 1) + 3, dtype=dtype)
     U[d + 1, d + 1] = 0
@@ -97,7 +99,7 @@ class _LayerStack(nn.Module, ABC):
 
     n_layers: int
 
-    def _register(self, n_layers: int | None, **matrices: Tensor) -> None:
+    def _register(self, n_layers: int | None, minimum_rows: int, **matrices: Tensor) -> None:
         """Check the matrices against each other and make them parameters."""
         first, reference = next(iter(matrices.items()))
         for name, matrix in matrices.items():
@@ -115,6 +117,10 @@ class _LayerStack(nn.Module, ABC):
             if not torch.isfinite(matrix).all():
                 raise ValueError(f"{name} must be finite, got NaN or infinity")
             self.register_parameter(name, nn.Parameter(matrix.detach().clone()))
+        if reference.shape[-1] < minimum_rows:
+            raise ValueError(
+                f"{first} must have at least {minimum_rows} rows, got {reference.shape[-1]}"
+            )
         self.looped = reference.ndim == 2
         self._rows = reference.shape[-1]
         if self.looped:
@@ -182,7 +188,7 @@ class DualHeadTransformer(_LayerStack):
         self, A: Tensor, V_cur: Tensor, V_tgt: Tensor, n_layers: int | None = None
     ) -> None:
         super().__init__()
-        self._register(n_layers, A=A, V_cur=V_cur, V_tgt=V_tgt)
+        self._register(n_layers, minimum_rows=4, A=A, V_cur=V_cur, V_tgt=V_tgt)
 
     @classmethod
     def td(
@@ -224,9 +230,7 @@ class SoftmaxTransformer(_LayerStack):
 
     def __init__(self, A: Tensor, V: Tensor, gamma: float, n_layers: int | None = None) -> None:
         super().__init__()
-        self._register(n_layers, A=A, V=V)
-        if self._rows < 4:
-            raise ValueError(f"A must have d+3 ≥ 4 rows, got {self._rows}")
+        self._register(n_layers, minimum_rows=4, A=A, V=V)
         U, W = temporal_shift_matrices(self._rows - 3, gamma, A.dtype)
         self.register_buffer("U", U.to(A.device))
         self.register_buffer("W", W.to(A.device))
@@ -289,7 +293,7 @@ class LinearTransformer(_LayerStack):
 
     def __init__(self, P: Tensor, Q: Tensor, n_layers: int | None = None) -> None:
         super().__init__()
-        self._register(n_layers, P=P, Q=Q)
+        self._register(n_layers, minimum_rows=3, P=P, Q=Q)
 
     @classmethod
     def td(cls, d: int, n_layers: int, dtype: torch.dtype = torch.float64) -> LinearTransformer:

@@ -623,3 +623,25 @@ def test_wrong_numbers_of_states_are_refused() -> None:
         ictd.tabular_td(TRAJECTORY, 0, 0.9, 1)
     with pytest.raises(ValueError, match=r"^n_states must be an integer ≥ 1, got 2\.0"):
         ictd.tabular_td(TRAJECTORY, 2.0, 0.9, 1)
+
+
+@pytest.mark.parametrize(("S", "width"), [(10, 0.3), (20, 0.1)])
+def test_lstd_keeps_its_digits_on_nearly_dependent_features(S: int, width: float) -> None:
+    rng = np.random.default_rng(S)
+    trajectory = ictd.random_chain(S, 0.9, rng).sample(5000, rng)
+    x = ictd.radial_basis_features(S, S, width)
+    assert np.linalg.cond(x) > 1e6
+    values = ictd.certainty_equivalence(trajectory, S, 0.9)
+    assert_close(ictd.lstd(trajectory, x, 0.9), values, 1e-10)
+    # Nor do the units of a feature matter.
+    x[:, 0] *= 1e-6
+    x[:, 1] *= 1e7
+    assert_close(ictd.lstd(trajectory, x, 0.9), values, 1e-10)
+
+
+def test_tensors_that_numpy_cannot_read_are_refused() -> None:
+    import torch
+
+    scores = torch.zeros(2, 2, requires_grad=True)
+    with pytest.raises(ValueError, match=r"^scores must be an array of numbers"):
+        ictd.weighted_softmax_td(ictd.Trajectory([0, 1], [1.0]), scores, 0.9, 1)

@@ -5,6 +5,7 @@ A run is written aside and renamed into place, so that a folder that is there is
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from contextlib import AbstractContextManager
@@ -17,7 +18,7 @@ import psutil
 from .files import locked, read_json, recover_folder, remove_folder, replace_folder, write_json
 from .provenance import changes, digest
 
-FORMAT = 1
+FORMAT = 2
 KEPT = 8
 
 
@@ -58,12 +59,14 @@ class Store:
         return run
 
     def load(self, key: str) -> StoredRun | None:
-        """A run by its key, None if it is not there."""
+        """A run by its key, None if it is not there or not as it was stored."""
         folder = self.folder / key
         info = read_json(folder / "run.json")
         if not isinstance(info, dict) or info.get("format") != FORMAT:
             return None
-        return StoredRun(folder, info)
+        run = StoredRun(folder, info)
+        whole = digest(info.get("parts")) == key and info.get("sha256") == _sha256(run.notebook)
+        return run if whole else None
 
     def runs(self) -> list[StoredRun]:
         """All stored runs, the most recently used one first."""
@@ -92,7 +95,7 @@ class Store:
 
     def add(self, aside: Path, info: dict[str, Any]) -> StoredRun:
         """Store a finished run that was made in a `new_folder`; forget the oldest ones."""
-        info = {"format": FORMAT, **info}
+        info = {"format": FORMAT, "sha256": _sha256(aside / "executed.ipynb"), **info}
         write_json(aside / "run.json", info)
         target = self.folder / digest(info["parts"])
         with self._locked():
@@ -125,3 +128,10 @@ class Store:
         for path in self.folder.glob(".new-*"):
             if not psutil.pid_exists(int(path.name.split("-")[1])):
                 remove_folder(path)
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None

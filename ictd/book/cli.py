@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a console without ∞ or γ shows something else
-    pairs, rest = _split_pairs(sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    pairs, rest = _split_pairs(words) if words[:1] == ["run"] else ([], words)
     options = _parser().parse_args(rest, argparse.Namespace(pairs=pairs))
     try:
         status: int = options.command(options)
@@ -111,6 +113,8 @@ def _run(options: argparse.Namespace) -> int:
         print(_parameter_help(chapter, notebook.declaration(notebook.read(chapter))))
         return 0
     planned = plan(project, chapter, _given(options))
+    if options.output is not None:
+        _check_output(options.output)
     done = _stored_or_run(planned, builder.times(project), options.force)
     folder = (options.output or results.default_folder(done)).resolve()
     results.write(done, folder)
@@ -120,6 +124,16 @@ def _run(options: argparse.Namespace) -> int:
             say(f"claim failed: {claim['id']}: measured {value:.4g}: {claim['statement']}")
     print(f"results: {folder}")
     return 0
+
+
+def _check_output(folder: Path) -> None:
+    """Make the folder of the results, or refuse it before anything runs."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"-o {folder}: {error.strerror}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"-o {folder}: the folder cannot be written to")
 
 
 def _stored_or_run(planned: Plan, recorded: dict[str, float], force: bool) -> StoredRun:

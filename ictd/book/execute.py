@@ -23,6 +23,12 @@ import psutil
 # A Unix socket's path has at most 107 bytes (103 on macOS), the digits of its port included.
 _SOCKET_PATH = 90
 
+_EXITED = {
+    "ename": "SystemExit",
+    "evalue": "a chapter must run to its end",
+    "traceback": [],
+}
+
 Send = Callable[[dict[str, Any]], None]
 
 
@@ -89,8 +95,12 @@ def _execute(job: dict[str, Any], transport: dict[str, str], send: Send) -> dict
             on_notebook_start=started,
             on_cell_start=cell_started,
             iopub_timeout=60,
-            coalesce_streams=True,
         )
+        if (exited := _exited(cells)) is not None:
+            return {"event": "failed", **_position(cells, exited), **_EXITED}
+        for cell in executed.cells:
+            if cell.cell_type == "code":
+                cell.outputs = _settled(cell.outputs)
         executed.metadata.papermill.update(input_path=notebook.name, output_path=output.name)
         nbformat.validate(executed)
         write_ipynb(executed, str(output))
@@ -104,6 +114,32 @@ def _execute(job: dict[str, Any], transport: dict[str, str], send: Send) -> dict
     else:
         return {"event": "done"}
     return {"event": "failed", **where, **what}
+
+
+def _exited(cells: list[Any]) -> int | None:
+    """The first cell that ended the run by `sys.exit()`, which papermill takes for its end."""
+    for index, cell in enumerate(cells):
+        if any(output.get("ename") == "SystemExit" for output in cell.get("outputs", [])):
+            return index
+    return None
+
+
+def _settled(outputs: list[Any]) -> list[Any]:
+    """Outputs with each stretch of a stream in one piece, and overwritten progress lines gone.
+
+    nbclient can do this, in a time that grows with the square of a line's length.
+    """
+    settled: list[Any] = []
+    for output in outputs:
+        if output.output_type == "stream" and settled and output.name == settled[-1].get("name"):
+            settled[-1].text += output.text
+        else:
+            settled.append(output)
+    for output in settled:
+        if output.output_type == "stream":
+            lines = output.text.replace("\r\n", "\n").split("\n")
+            output.text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
+    return settled
 
 
 def _position(cells: list[Any], index: int) -> dict[str, Any]:

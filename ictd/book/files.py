@@ -23,10 +23,18 @@ def write_text(path: Path, text: str) -> None:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
+        _as_usual(aside, 0o666)
         os.replace(aside, path)
     except BaseException:
         os.unlink(aside)
         raise
+
+
+def _as_usual(path: str | Path, mode: int) -> None:
+    """Give what was made for this user alone the permissions that new files have here."""
+    mask = os.umask(0)
+    os.umask(mask)
+    os.chmod(path, mode & ~mask)
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -47,6 +55,7 @@ def replace_folder(new: Path, target: Path) -> None:
     remove_folder(old)
     if target.exists():
         os.rename(target, old)
+    _as_usual(new, 0o777)
     os.rename(new, target)
     remove_folder(old)
 

@@ -28,7 +28,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # One thread of linear algebra: the same bits whatever runs beside the chapter.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # Settings of the reader's shell that would change what a kernel shows.
-_UNSET = ("MPLBACKEND", "PYTHONSTARTUP", "PYTHONHOME")
+_UNSET = ("MPLBACKEND", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONOPTIMIZE", "JPY_SESSION_NAME")
 _TRACEBACK_LINES = 12
 
 Progress = Callable[[int, int], None]
@@ -213,4 +213,6 @@ def _environment() -> dict[str, str]:
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     # A kernel named python3 in the reader's home may be of another Python.
     environment["JUPYTER_PREFER_ENV_PATH"] = "1"
+    # An empty file: figures look the same whatever the reader's own matplotlibrc says.
+    environment["MATPLOTLIBRC"] = os.devnull
     return environment | dict.fromkeys(_ONE_THREAD, "1")

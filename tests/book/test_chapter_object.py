@@ -248,3 +248,9 @@ def test_importing_the_machinery_is_light():
     code = f"import sys, ictd.book; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_failed_claim_does_not_stop_a_reader_in_jupyter(kernel, monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", "chapter.ipynb")
+    kernel.run(DECLARATION, CHECK)
+    assert "✗ failed" in markdown(kernel.run("chapter.claim('it', 'is small', 2, at_most=1)"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -303,3 +304,65 @@ def test_an_interrupted_run_ends_its_kernel_and_leaves_nothing(own_toy, until):
     assert "interrupted" in err
     until(lambda: not psutil.pid_exists(int(pid.read_text())))
     assert not list(own_toy.root.glob("_build/runs/01_toy/.new-*"))
+
+
+@pytest.mark.parametrize("code", ["import sys\nsys.exit()", "raise SystemExit(0)"])
+def test_a_chapter_that_exits_early_has_failed(toy, code):
+    toy.add("01_toy", "print('before')", code, "print('after')")
+    _, err = toy.ictd("run", "01", status=1)
+    assert re.search(r"01_toy failed in cell 5 \(id cell-4\): SystemExit", err)
+
+
+def test_one_long_line_costs_no_time(toy):
+    toy.add("01_toy", "print('x' * 10**6)", "print('\\rone', end='')\nprint('\\rtwo')")
+    toy.ictd("run", "01", "-o", "results")
+    text = stream(toy.root / "results")
+    assert text.startswith("x" * 10**6)
+    assert text.endswith("two\n")
+    assert "one" not in text
+
+
+@pytest.mark.parametrize("damage", ["cut", "removed", "other"])
+def test_a_damaged_stored_run_is_run_again(toy, damage):
+    toy.add("01_toy", "print('whole')")
+    toy.ictd("run", "01", "-o", "first")
+    (stored,) = (toy.root / "_build" / "runs" / "01_toy").glob("*/executed.ipynb")
+    if damage == "cut":
+        stored.write_bytes(stored.read_bytes()[:100])
+    elif damage == "removed":
+        stored.unlink()
+    else:
+        (stored.parent / "run.json").write_text('{"format": 2}')
+    _, err = toy.ictd("run", "01", "-o", "second")
+    assert "stored run, which is used" not in err
+    assert "whole" in stream(toy.root / "second")
+
+
+def test_a_readers_settings_of_matplotlib_and_python_do_not_reach_the_kernel(toy, monkeypatch):
+    toy.add("01_toy", "import os, sys\nprint(sys.flags.optimize, os.environ['MATPLOTLIBRC'])")
+    monkeypatch.setenv("MATPLOTLIBRC", str(toy.root / "matplotlibrc"))
+    monkeypatch.setenv("PYTHONOPTIMIZE", "2")
+    toy.ictd("run", "01", "-o", "results")
+    assert stream(toy.root / "results").strip() == f"0 {os.devnull}"
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_run(toy):
+    toy.add("01_toy", "print('never')")
+    (toy.root / "file").write_text("")
+    _, err = toy.ictd("run", "01", "-o", "file", status=2)
+    assert "-o file: File exists" in err
+    assert "expected" not in err
+
+
+def test_results_have_the_permissions_of_new_files(toy):
+    toy.add("01_toy", "print(1)")
+    toy.ictd("run", "01", "-o", "results")
+    (toy.root / "plain").write_text("")
+    mode = (toy.root / "plain").stat().st_mode
+    assert (toy.root / "results" / "results.json").stat().st_mode == mode
+
+
+def test_parameters_are_no_option_of_build(toy):
+    toy.add("01_toy", "print(1)")
+    _, err = toy.ictd("build", "-p", "gamma", "0.5", status=2)
+    assert "unrecognized arguments: -p gamma 0.5" in err
