@@ -13,7 +13,7 @@ import yaml
 
 from ictd.book import run
 from ictd.book.notebook import declaration, read
-from ictd.book.parameters import Parameter
+from ictd.book.parameters import Declaration, Parameter
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
@@ -104,6 +104,6 @@ def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[A
         return list(pool.map(function, items))
 
 
-def declared(chapter: Path) -> dict[str, Parameter]:
+def declared(chapter: Path) -> Declaration:
     """The chapter's parameters by name."""
     return declaration(read(chapter))

@@ -14,7 +14,8 @@ from chapter_runs import (
     side_by_side,
 )
 
-from ictd.book.notebook import declaration, read
+from ictd.book import run
+from ictd.book.notebook import read
 from ictd.book.project import find_project
 from ictd.book.trials import recorded
 
@@ -40,8 +41,6 @@ def test_every_parameter_changes_an_output(chapter: Path, tmp_path: Path) -> Non
 
 @each_chapter
 def test_a_second_run_shows_the_same(chapter: Path, tmp_path: Path) -> None:
-    from ictd.book import run
-
     quick = quick_parameters(chapter)
     first = shown(execute(chapter, tmp_path / "first", quick))
     again = run(chapter, quick, output=tmp_path / "again", force=True).folder
@@ -54,9 +53,8 @@ def test_parameter_files_are_accepted(chapter: Path, scale: str) -> None:
     path = chapter.parent / "params" / f"{chapter.stem[:2]}_{scale}.yml"
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert values
-    assert declaration(read(chapter)).check(values) | values == declaration(read(chapter)).check(
-        values
-    )
+    checked = declared(chapter).check(values)
+    assert checked | values == checked
 
 
 @each_chapter
