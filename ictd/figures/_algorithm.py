@@ -1,45 +1,16 @@
-"""The book's figures: each function takes data and returns one matplotlib figure, drawn once.
-
-Figures have an opaque white face, so that they read on a dark page, and use matplotlib's own maths
-typesetting: no LaTeX is needed. Colours are those of Okabe and Ito, or a perceptually uniform map where
-they stand for a number; a method keeps its name and colour throughout the book.
-"""
+"""Figures of weighted softmax TD: kernels, limits, errors against the iteration."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-#: Name and colour of each method, the same in every chapter.
-METHOD_COLOURS = {
-    "tabular TD": "#000000",
-    "linear TD": "#D55E00",
-    "LSTD": "#CC79A7",
-    "certainty equivalence": "#555555",
-}
-
-# Few inches and many pixels an inch: text stays legible where the page shrinks a figure to a phone.
-_SCREEN_DPI = 120
-_PIXEL_RATIO = 2
-
-
-class BookFigure(Figure):
-    """A figure that a notebook shows as one PNG, twice as fine as it is laid out."""
-
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        buffer = io.BytesIO()
-        self.savefig(buffer, format="png", dpi=_PIXEL_RATIO * _SCREEN_DPI, facecolor="white")
-        width, height = (int(inches * _SCREEN_DPI) for inches in self.get_size_inches())
-        return buffer.getvalue(), {"width": width, "height": height}
+from ictd.figures._style import METHOD_COLOURS, band, grid, sequential_colours
 
 
 def kernel_panels(kernels: Mapping[str, ArrayLike]) -> Figure:
@@ -50,7 +21,7 @@ def kernel_panels(kernels: Mapping[str, ArrayLike]) -> Figure:
     """
     columns = min(len(kernels), 2)
     rows = -(-len(kernels) // columns)
-    figure, axes = _axes(rows, columns, width=2.6 * columns, height=2.35 * rows)
+    figure, axes = grid(rows, columns, width=2.6 * columns, height=2.35 * rows)
     image = None
     for axis, (title, kernel) in zip(axes.flat, kernels.items(), strict=False):
         image = axis.imshow(np.asarray(kernel), vmin=0, vmax=1, cmap="cividis")
@@ -77,12 +48,12 @@ def error_curves(
         levels: name in ``METHOD_COLOURS`` → errors that do not depend on the iteration, (chains,).
         ylabel: what the error is.
     """
-    figure, axes = _axes(1, 1, width=5.2, height=4.0)
+    figure, axes = grid(1, 1, width=5.2, height=4.0)
     axis: Axes = axes[0, 0]
     for beta, colour in zip(sharpness, sequential_colours(len(sharpness)), strict=True):
-        _band(axis, sharpness[beta], colour, rf"weighted softmax TD, $\beta$ = {beta:g}", "-")
+        band(axis, sharpness[beta], colour, rf"weighted softmax TD, $\beta$ = {beta:g}", "-")
     for name, errors in methods.items():
-        _band(axis, errors, METHOD_COLOURS[name], name, "--")
+        band(axis, errors, METHOD_COLOURS[name], name, "--")
     for name, errors in levels.items():
         median = float(np.median(np.asarray(errors)))
         axis.axhline(median, color=METHOD_COLOURS[name], linestyle=":", linewidth=1.5, label=name)
@@ -103,7 +74,7 @@ def limit_distances(
         to_tabular: distance from tabular TD, shape (m,).
         floor: distances below it are drawn at it.
     """
-    figure, axes = _axes(1, 1, width=5.2, height=3.2)
+    figure, axes = grid(1, 1, width=5.2, height=3.2)
     axis: Axes = axes[0, 0]
     curves = (
         (to_mean, "#0072B2", "o", r"to the limit $\beta\to 0$"),
@@ -128,7 +99,7 @@ def interpolation(
         visited: which states are sources, booleans, shape (S,).
         start: start values, shape (S,).
     """
-    figure, axes = _axes(1, 1, width=5.2, height=3.2)
+    figure, axes = grid(1, 1, width=5.2, height=3.2)
     axis: Axes = axes[0, 0]
     angles, seen = np.asarray(angles), np.asarray(visited, dtype=bool)
     axis.plot(angles, np.asarray(start), color="#555555", linestyle=":", label="start values")
@@ -139,21 +110,3 @@ def interpolation(
     axis.set(xlabel="angle of the state's feature (radians)", ylabel="value")
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
     return figure
-
-
-def sequential_colours(count: int) -> Sequence[Any]:
-    """Colours for ``count`` increasing values of a number, from dark to light."""
-    return [mpl.colormaps["viridis"](x) for x in np.linspace(0.0, 0.85, max(count, 1))][:count]
-
-
-def _axes(rows: int, columns: int, width: float, height: float) -> tuple[BookFigure, Any]:
-    figure = BookFigure(figsize=(width, height), dpi=_SCREEN_DPI, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(rows, columns, squeeze=False)
-
-
-def _band(axis: Axes, errors: ArrayLike, colour: Any, label: str, style: str) -> None:
-    low, middle, high = np.percentile(np.asarray(errors), [25, 50, 75], axis=0)
-    iterations = np.arange(len(middle))
-    axis.plot(iterations, middle, style, color=colour, label=label)
-    axis.fill_between(iterations, low, high, color=colour, alpha=0.12, linewidth=0)

@@ -1,0 +1,19 @@
+"""The book's figures: each function takes data and returns one matplotlib figure, drawn once.
+
+Figures have an opaque white face, so that they read on a dark page, and use matplotlib's own maths
+typesetting: no LaTeX is needed. Colours are those of Okabe and Ito, or a perceptually uniform map where
+they stand for a number; a method keeps its name and colour throughout the book.
+"""
+
+from ictd.figures._algorithm import error_curves, interpolation, kernel_panels, limit_distances
+from ictd.figures._style import METHOD_COLOURS, BookFigure, sequential_colours
+
+__all__ = [
+    "METHOD_COLOURS",
+    "BookFigure",
+    "error_curves",
+    "interpolation",
+    "kernel_panels",
+    "limit_distances",
+    "sequential_colours",
+]
