@@ -30,6 +30,7 @@ from ictd.td import (
 
 if TYPE_CHECKING:
     from ictd.attention import context_mask, linear_attention, softmax_attention
+    from ictd.statewise import state_pass
     from ictd.transformer import (
         DualHeadTransformer,
         LinearTransformer,
@@ -78,6 +79,7 @@ __all__ = [
     "softmax_attention",
     "softmax_kernel",
     "sphere_features",
+    "state_pass",
     "tabular_td",
     "target_value_matrix",
     "td_direction",
@@ -90,6 +92,7 @@ __all__ = [
 # Names that need PyTorch, by the module they live in.
 _LAZY = {
     "attention": ("context_mask", "linear_attention", "softmax_attention"),
+    "statewise": ("state_pass",),
     "transformer": (
         "DualHeadTransformer",
         "LinearTransformer",
@@ -107,7 +110,7 @@ _LAZY = {
     ),
 }
 _MODULE_OF = {name: module for module, names in _LAZY.items() for name in names}
-_SUBMODULES = {"attention", "book", "figures", "transformer"}
+_SUBMODULES = {"attention", "book", "figures", "statewise", "transformer"}
 
 
 def __getattr__(name: str) -> Any:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ictd import _checks
-from ictd.attention import check_floating, check_prompt, column_softmax, kind, linear_update
+from ictd._tensors import check_floating, check_prompt, feature_table, kind
+from ictd.attention import column_softmax, linear_update
 from ictd.mrp import Trajectory
 
 
@@ -268,7 +268,7 @@ def linear_prompt(
     Z = X.new_zeros(*X.shape[:-2], 2 * d + 1, n + 1)
     Z[..., :d, :] = X
     if query is not None:
-        table = _as_tensor(features)
+        table = feature_table(features)
         Z[..., :d, -1] = table[..., _checks.integer("query", query, 0, table.shape[-2] - 1), :]
     Z[..., d : 2 * d, :-1] = gamma * X[..., 1:]
     Z[..., -1, :-1] = torch.as_tensor(trajectory.rewards).to(X)
@@ -314,31 +314,11 @@ class LinearTransformer(_LayerStack):
         return Z + linear_update(Z, self._of_layer("P", layer), self._of_layer("Q", layer))
 
 
-def _as_tensor(features: Any) -> Tensor:
-    """Features as a floating tensor of shape (..., S, d), finite and not empty."""
-    if isinstance(features, Tensor):
-        if features.is_complex():
-            raise ValueError(f"features must be real, got {features.dtype}")
-        table = features if features.is_floating_point() else features.to(torch.float64)
-    else:
-        table = torch.from_numpy(_checks.features(features))
-        dtype = np.asarray(features).dtype
-        if dtype.kind == "f" and dtype.itemsize <= 4:
-            table = table.to(torch.float16 if dtype.itemsize == 2 else torch.float32)
-    if table.ndim < 2 or 0 in table.shape:
-        raise ValueError(
-            f"features must have shape (..., S, d), not empty, got {tuple(table.shape)}"
-        )
-    if not torch.isfinite(table).all():
-        raise ValueError("features must be finite, got NaN or infinity")
-    return table
-
-
 def _gather(trajectory: Trajectory, features: Any) -> Tensor:
     """X = [x(S₀), …, x(S_n)], shape (..., d, n+1)."""
     if not isinstance(trajectory, Trajectory):
         raise ValueError(f"trajectory must be an ictd.Trajectory, got {type(trajectory).__name__}")
-    table = _as_tensor(features)
+    table = feature_table(features)
     S, d = table.shape[-2:]
     _checks.states_below("trajectory.states", trajectory.states, S)
     states = torch.as_tensor(trajectory.states, device=table.device)
