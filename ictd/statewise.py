@@ -65,17 +65,21 @@ def state_pass(
         V=tuple(V.shape[:-2]),
     )
     visits, transitions, rewards = (
-        torch.from_numpy(count).to(x)
+        torch.from_numpy(count).to(x.device)
         for count in (counts.visits, counts.transitions, counts.reward_sums)
     )
-    # States that are no source have no visits, no transitions and no rewards: 0/1 in place of 0/0.
+    # States that are no source have no visits, no transitions and no rewards: 0/1 in place of 0/0. Large
+    # counts leave float64, in which they are taken, only as means and logarithms.
     divisor = visits.clamp(min=1)
-    mean_rewards = rewards / divisor
-    successors = transitions / divisor[..., None]
+    mean_rewards = (rewards / divisor).to(x)
+    successors = (transitions / divisor[..., None]).to(x)
+    log_visits = visits.log().to(x)
 
     # With a layer axis of length one where the layers share A and V.
     scores = x[..., None, :, :] @ A.mT @ x[..., None, :, :].mT
-    M = torch.softmax(scores + visits.log()[..., None, None, :], dim=-1)
+    if not torch.isfinite(scores).all():
+        raise ValueError(f"features and A must give finite scores, got overflow in {x.dtype}")
+    M = torch.softmax(scores + log_visits[..., None, None, :], dim=-1)
     v = x.new_zeros(*batch, S)
     iterates = [v]
     for layer in range(depth):

@@ -31,10 +31,11 @@ def execute(chapter: Path, output: Path, parameters: dict[str, Any]) -> dict[str
 
 
 def shown(notebook: dict[str, Any]) -> list[Any]:
-    """All that a reader sees of the outputs: texts, tables and pictures."""
+    """All that a reader sees of the outputs: texts, tables and pictures, but for measured times."""
     return [
         output.get("data", output.get("text"))
         for cell in notebook["cells"]
+        if "timing" not in cell["metadata"].get("tags", [])
         for output in cell.get("outputs", [])
     ]
 

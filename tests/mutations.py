@@ -155,6 +155,71 @@ MUTATIONS = [
         ("attention", "transformer"),
     ),
     Mutation("linear-attention-without-one-over-n", "attention", " / context.shape[-1]", ""),
+    # The pass over states.
+    Mutation(
+        "state-pass-counts-a-visit-once",
+        "statewise",
+        "visits.log().to(x)",
+        "visits.sign().log().to(x)",
+    ),
+    Mutation(
+        "state-pass-attends-to-unvisited-states",
+        "statewise",
+        "visits.log().to(x)",
+        "divisor.log().to(x)",
+    ),
+    Mutation("state-pass-a-transposed", "statewise", "@ A.mT @", "@ A @"),
+    Mutation(
+        "state-pass-softmax-over-queries",
+        "statewise",
+        "log_visits[..., None, None, :], dim=-1)",
+        "log_visits[..., None, None, :], dim=-2)",
+    ),
+    Mutation(
+        "state-pass-without-gradient-to-the-scores",
+        "statewise",
+        "torch.softmax(scores +",
+        "torch.softmax(scores.detach() +",
+    ),
+    Mutation("state-pass-without-gamma", "statewise", "+ b * gamma * following", "+ b * following"),
+    Mutation("state-pass-reward-and-target-swapped", "statewise", "a, b, c = V", "b, a, c = V"),
+    Mutation("state-pass-target-and-current-swapped", "statewise", "a, b, c = V", "a, c, b = V"),
+    Mutation(
+        "state-pass-sums-of-rewards",
+        "statewise",
+        "(rewards / divisor).to(x)",
+        "rewards.to(x)",
+    ),
+    Mutation(
+        "state-pass-counts-of-successors",
+        "statewise",
+        "(transitions / divisor[..., None]).to(x)",
+        "transitions.to(x)",
+    ),
+    Mutation(
+        "state-pass-reversed-chain",
+        "statewise",
+        "following = (successors @",
+        "following = (successors.mT @",
+    ),
+    Mutation(
+        "state-pass-first-layer-everywhere",
+        "statewise",
+        "index = 0 if looped else layer",
+        "index = 0",
+    ),
+    Mutation("state-pass-residual-dropped", "statewise", "v = v + (M[", "v = (M["),
+    Mutation("state-pass-start-dropped", "statewise", "iterates = [v]", "iterates = []"),
+    Mutation(
+        "state-pass-layers-in-front",
+        "statewise",
+        "torch.stack(iterates, dim=-2)",
+        "torch.stack(iterates, dim=0)",
+    ),
+    Mutation("state-pass-other-dtypes-pass", "statewise", " or value.dtype != x.dtype:", ":"),
+    Mutation(
+        "state-pass-layers-may-differ", "statewise", "if A.shape[-3] != V.shape[-2]:", "if False:"
+    ),
     # Kernels and counts.
     Mutation(
         "maximum-over-unvisited",

@@ -103,7 +103,7 @@ def test_the_names_others_rely_on_are_public(name: str) -> None:
     assert name in ictd.__all__
 
 
-@pytest.mark.parametrize("module", ["attention", "transformer"])
+@pytest.mark.parametrize("module", ["attention", "statewise", "transformer"])
 def test_submodules_are_attributes(module: str) -> None:
     assert getattr(ictd, module).__name__ == f"ictd.{module}"
     assert run(f"import ictd; print(ictd.{module}.__name__)") == f"ictd.{module}"

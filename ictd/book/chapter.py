@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from .claims import Claim, Number, bundle
@@ -122,16 +123,37 @@ class Chapter:
         self._publish({"text/markdown": markdown, "text/plain": markdown}, {})
 
     def claims(self) -> None:
-        """Show the closing table of all claims of this run, the paper's and ours apart."""
-        made = [claim for _, claim in self._claims.values()]
-        papers = [claim for claim in made if claim.source != "ours"]
-        ours = [claim for claim in made if claim.source == "ours"]
-        tables = []
-        if papers:
-            tables.append("**Claims of the paper**\n\n" + _table(papers))
-        if ours:
-            tables.append("**Our own claims**\n\n" + _table(ours))
+        """Show the closing table of all claims of this run: the paper's, those of others, ours."""
+        groups: dict[str, list[Claim]] = {heading: [] for heading in _HEADINGS}
+        for _, claim in self._claims.values():
+            groups[_heading(claim)].append(claim)
+        tables = [f"**{heading}**\n\n" + _table(made) for heading, made in groups.items() if made]
         self.say("\n\n".join(tables) or "This chapter made no claims.")
+
+    def matrix(self, symbol: str, matrix: Any, rows: Sequence[str] = ()) -> None:
+        """Show a small matrix as a displayed equation.
+
+        Entries close to a fraction with a denominator of at most 64 are shown as such, others with
+        three digits.
+
+        Args:
+            symbol: What stands before the equals sign, TeX.
+            matrix: Shape (rows, columns), an array or a tensor.
+            rows: A name for each row, shown in front of it, plain text; without it the matrix has brackets.
+        """
+        entries = [[_tex(float(entry)) for entry in row] for row in matrix.tolist()]
+        if rows and len(rows) != len(entries):
+            raise ValueError(f"rows must name each of {len(entries)} rows, got {len(rows)} names")
+        if rows:
+            entries = [[rf"\text{{{name}}}", *row] for name, row in zip(rows, entries, strict=True)]
+            columns = "l|" + "r" * (len(entries[0]) - 1)
+            begin, end = rf"\begin{{array}}{{{columns}}}", r"\end{array}"
+        else:
+            columns = "r" * len(entries[0])
+            begin = rf"\left[\begin{{array}}{{{columns}}}"
+            end = r"\end{array}\right]"
+        body = " \\\\\n".join(" & ".join(row) for row in entries)
+        self.say(f"$$\n{symbol} = {begin}\n{body}\n{end}\n$$")
 
     def _record(self, item: Claim | Number) -> None:
         self._publish(*bundle(item))
@@ -184,6 +206,29 @@ def _bound(id: str, name: str, value: float | None) -> float | None:
     if not math.isfinite(value):
         raise ValueError(f"claim {id!r}: {name} is {value!r}, expected a finite number")
     return float(value)
+
+
+_HEADINGS = ("Claims of the paper", "Claims of other papers", "Our own claims")
+_PAPER = "arXiv:2605.07333"
+
+
+def _heading(claim: Claim) -> str:
+    paper, other, ours = _HEADINGS
+    if claim.source == "ours":
+        return ours
+    return paper if claim.source.startswith(_PAPER) else other
+
+
+def _tex(number: float) -> str:
+    if not math.isfinite(number):
+        return {math.inf: r"\infty", -math.inf: r"-\infty"}.get(number, r"\text{NaN}")
+    near = Fraction(number).limit_denominator(64)
+    if abs(near - number) > 1e-12:
+        return f"{number:.3g}"
+    if near.denominator == 1:
+        return str(near.numerator)
+    sign = "-" if near < 0 else ""
+    return rf"{sign}\tfrac{{{abs(near.numerator)}}}{{{near.denominator}}}"
 
 
 def _mark(claim: Claim) -> str:

@@ -6,14 +6,17 @@ they stand for a number; a method keeps its name and colour throughout the book.
 """
 
 from ictd.figures._algorithm import error_curves, interpolation, kernel_panels, limit_distances
+from ictd.figures._construction import deviations_by_layer, memory_rows
 from ictd.figures._style import METHOD_COLOURS, BookFigure, sequential_colours
 
 __all__ = [
     "METHOD_COLOURS",
     "BookFigure",
+    "deviations_by_layer",
     "error_curves",
     "interpolation",
     "kernel_panels",
     "limit_distances",
+    "memory_rows",
     "sequential_colours",
 ]

@@ -219,15 +219,35 @@ def test_the_closing_table_keeps_the_papers_claims_and_ours_apart(kernel):
     kernel.run(DECLARATION, "gamma = 0.5", CHECK)
     assert "no claims" in markdown(kernel.run("chapter.claims()"))
     kernel.run(
-        "chapter.claim('paper', '$|x|$ is small', 1, at_most=2, source='arXiv:1, Lemma 1')\n"
-        "chapter.claim('mine', 'x is large', 1, at_least=2)"
+        "chapter.claim('mine', 'x is large', 1, at_least=2)\n"
+        "chapter.claim('other', 'x is small', 1, at_most=2, source='arXiv:1, Theorem 1')\n"
+        "chapter.claim('paper', '$|x|$ is small', 1, at_most=2,\n"
+        "    source='arXiv:2605.07333v2, Lemma 1')"
     )
     table = markdown(kernel.run("chapter.claims()"))
-    theirs, ours = table.split("**Our own claims**")
-    assert "`paper`" in theirs
-    assert "`mine`" not in theirs
+    theirs, rest = table.split("**Claims of other papers**")
+    others, ours = rest.split("**Our own claims**")
+    for part, id in ((theirs, "paper"), (others, "other"), (ours, "mine")):
+        assert part.count("`") == 2, part
+        assert f"`{id}`" in part
     assert r"$\|x\|$" in theirs
     assert "✗ failed" in ours
+
+
+def test_a_matrix_is_shown_as_an_equation(kernel):
+    kernel.run(DECLARATION, CHECK)
+    kernel.run("import numpy as np\nM = np.array([[1.0, -0.375, 1 / 3], [-np.inf, np.pi, 1e-14]])")
+    shown = markdown(kernel.run("chapter.matrix('M', M)"))
+    assert shown.startswith("$$\nM = ")
+    assert shown.endswith("\n$$")
+    assert r"1 & -\tfrac{3}{8} & \tfrac{1}{3} \\" in shown
+    assert r"-\infty & 3.14 & 0" in shown
+    assert r"\left[\begin{array}{rrr}" in shown
+    named = markdown(kernel.run("chapter.matrix('M', M, rows=['first', 'second'])"))
+    assert r"\begin{array}{l|rrr}" in named
+    assert r"\text{second} & -\infty" in named
+    with pytest.raises(ValueError, match="each of 2 rows, got 1"):
+        kernel.run("chapter.matrix('M', M, rows=['first'])")
 
 
 def test_a_number_is_recorded_and_not_shown(kernel):

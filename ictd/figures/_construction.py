@@ -1,0 +1,70 @@
+"""Figures of the constructed transformer: its memory rows, and deviations layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
+
+from ictd.figures._style import grid
+
+_SERIES = ("#000000", "#0072B2", "#009E73", "#E69F00")
+_MARKERS = ("o", "s", "^", "D")
+
+
+def memory_rows(memories: ArrayLike, rows: Sequence[str], columns: Sequence[str]) -> Figure:
+    """The memory rows of a prompt after each layer, a panel a layer, numbers in the cells.
+
+    Args:
+        memories: values, shape (layers, rows, columns); the first panel is layer 0.
+        rows: name of each row.
+        columns: name of each column.
+    """
+    table = np.asarray(memories)
+    figure, axes = grid(len(table), 1, width=5.2, height=1.15 * len(table) + 0.3)
+    low, high = min(0.0, table.min()), max(table.max(), 1e-12)
+    for layer, (axis, panel) in enumerate(zip(axes[:, 0], table, strict=True)):
+        axis.imshow(panel, vmin=low, vmax=high, cmap="cividis", aspect="auto")
+        for (row, column), value in np.ndenumerate(panel):
+            bright = (value - low) / (high - low) > 0.5
+            axis.text(
+                column,
+                row,
+                f"{value:.3g}",
+                color="black" if bright else "white",
+                ha="center",
+                va="center",
+            )
+        axis.set_yticks(range(len(rows)), rows)
+        axis.set_xticks(range(len(columns)), columns if layer == len(table) - 1 else [])
+        axis.set_title(f"after layer {layer}" if layer else "the prompt", fontsize="medium")
+        axis.tick_params(length=0)
+    return figure
+
+
+def deviations_by_layer(
+    deviations: Mapping[str, ArrayLike], ylabel: str, floor: float = 1e-17
+) -> Figure:
+    """Deviations against the layer: the largest over the trials, and a band down to their median.
+
+    Args:
+        deviations: name → deviations, shape (trials, layers+1); NaN where a trial has no such layer.
+        ylabel: what the deviation is.
+        floor: deviations below it are drawn at it.
+    """
+    figure, axes = grid(1, 1, width=5.2, height=3.6)
+    axis: Axes = axes[0, 0]
+    for (name, values), colour, marker in zip(deviations.items(), _SERIES, _MARKERS, strict=False):
+        shown = np.maximum(np.asarray(values), floor)
+        layers = np.arange(shown.shape[1])
+        largest, middle = np.nanmax(shown, axis=0), np.nanmedian(shown, axis=0)
+        axis.plot(layers, largest, color=colour, marker=marker, markersize=4, label=name)
+        axis.fill_between(layers, middle, largest, color=colour, alpha=0.15, linewidth=0)
+    axis.set(xlabel="layer", ylabel=ylabel, yscale="log")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    return figure
