@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ictd._citation import citation
 from ictd.counts import Counts
 from ictd.features import (
     one_hot_features,
@@ -59,6 +60,7 @@ __all__ = [
     "attention_matrix",
     "boyan_chain",
     "certainty_equivalence",
+    "citation",
     "context_mask",
     "current_value_matrix",
     "inner_product_scores",
