@@ -6,6 +6,12 @@ they stand for a number; a method keeps its name and colour throughout the book.
 """
 
 from ictd.figures._algorithm import error_curves, interpolation, kernel_panels, limit_distances
+from ictd.figures._attention import (
+    entropy_against_scale,
+    layer_errors,
+    operation_counts,
+    weight_panels,
+)
 from ictd.figures._construction import deviations_by_layer, memory_rows
 from ictd.figures._style import METHOD_COLOURS, BookFigure, sequential_colours
 
@@ -13,10 +19,14 @@ __all__ = [
     "METHOD_COLOURS",
     "BookFigure",
     "deviations_by_layer",
+    "entropy_against_scale",
     "error_curves",
     "interpolation",
     "kernel_panels",
+    "layer_errors",
     "limit_distances",
     "memory_rows",
+    "operation_counts",
     "sequential_colours",
+    "weight_panels",
 ]

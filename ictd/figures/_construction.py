@@ -56,15 +56,16 @@ def deviations_by_layer(
         ylabel: what the deviation is.
         floor: deviations below it are drawn at it.
     """
-    figure, axes = grid(1, 1, width=5.2, height=3.6)
+    figure, axes = grid(1, 1, width=4.2, height=4.2)
     axis: Axes = axes[0, 0]
     for (name, values), colour, marker in zip(deviations.items(), _SERIES, _MARKERS, strict=False):
         shown = np.maximum(np.asarray(values), floor)
         layers = np.arange(shown.shape[1])
         largest, middle = np.nanmax(shown, axis=0), np.nanmedian(shown, axis=0)
-        axis.plot(layers, largest, color=colour, marker=marker, markersize=4, label=name)
+        look = {"markersize": 4} if marker != "o" else {"markersize": 8, "markerfacecolor": "none"}
+        axis.plot(layers, largest, color=colour, marker=marker, label=name, **look)
         axis.fill_between(layers, middle, largest, color=colour, alpha=0.15, linewidth=0)
     axis.set(xlabel="layer", ylabel=ylabel, yscale="log")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    figure.legend(loc="outside lower center", ncols=1, frameon=False, fontsize="small")
     return figure

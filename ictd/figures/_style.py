@@ -19,6 +19,9 @@ METHOD_COLOURS = {
     "linear TD": "#D55E00",
     "LSTD": "#CC79A7",
     "certainty equivalence": "#555555",
+    "weighted softmax TD": "#0072B2",
+    "softmax in the linear layer": "#E69F00",
+    "softmax, both signs flipped": "#009E73",
 }
 
 # Few inches and many pixels an inch: text stays legible where the page shrinks a figure to a phone.

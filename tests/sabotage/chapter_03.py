@@ -62,7 +62,7 @@ BROKEN: dict[str, tuple[Callable[[list[Any]], None], set[str]]] = {
     "dual": (after_check(WRONG_DUAL), {"walk", "theorem-1-cases", "lemma-1"}),
     "shift": (after_check(WRONG_SHIFT), {"theorem-1-cases", "lemma-1"}),
     "rows": (after_check(ROWS_NORMALISED), {"walk", "theorem-1-cases"}),
-    "not-cleared": (after_check(NOT_CLEARED), {"lemma-1", "lemma-1-scope", "lemma-1-outside"}),
+    "not-cleared": (after_check(NOT_CLEARED), {"lemma-1", "lemma-1-scope", "lemma-1-gradient"}),
     "small-target-row": (
         replaced("V[:, d + 1] *= target_row", "V[:, d + 1] *= 0.01"),
         {"lemma-1-scope"},
@@ -82,7 +82,7 @@ BROKEN: dict[str, tuple[Callable[[list[Any]], None], set[str]]] = {
     ),
     "states-gamma": (after_check(WRONG_STATES), {"states-values", "states-gradients"}),
     "gradient-cut": (
-        replaced("v = v + M @ (a", "v = v.detach() + M @ (a"),
+        replaced("v = v + M_hat @ (a", "v = v.detach() + M_hat @ (a"),
         {"states-gradients"},
     ),
     "slow": (after_check(SLOW_STATES), {"states-cost"}),
