@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -57,14 +57,22 @@ def another_value_of(parameter: Parameter, current: Any) -> Any:
     return next(v for v in (current + step, current - step) if v in parameter.range)
 
 
-def edited(chapter: Path, folder: Path, edit: Callable[[list[Any]], None]) -> Path:
+def edited(
+    chapter: Path, folder: Path, edit: Callable[[list[Any]], None], claims: Iterable[str] = ()
+) -> Path:
     """A copy of the chapter in another folder, its list of cells changed by ``edit``.
 
-    The solutions of exercises are left out: what breaks a claim may break them too, and they raise.
+    The solutions of exercises are left out: what breaks a claim may break them too, and they raise. Where
+    ``claims`` are named, the copy ends with the last of them.
     """
     notebook = nbformat.read(chapter, as_version=4)
     notebook.cells = [cell for cell in notebook.cells if not cell.id.startswith("sol-")]
     edit(notebook.cells)
+    if claims:
+        code = [cell.source if cell.cell_type == "code" else "" for cell in notebook.cells]
+        places = [[i for i, text in enumerate(code) if f'"{claim}"' in text] for claim in claims]
+        if all(places):  # an id may be made up where the claim is made
+            del notebook.cells[max(map(max, places)) + 1 :]
     folder.mkdir(parents=True)
     copy = folder / chapter.name
     nbformat.write(notebook, copy)

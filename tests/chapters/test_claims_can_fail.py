@@ -31,7 +31,7 @@ def outcomes(chapter: Path, folder: Path) -> dict[str, dict[str, bool] | Chapter
 
     def claims(name: str) -> dict[str, bool] | ChapterFailed:
         home = folder / chapter.stem / name
-        copy = edited(chapter, home, broken[name][0]) if name in broken else chapter
+        copy = edited(chapter, home, *broken[name]) if name in broken else chapter
         try:
             return passed_claims(copy, home / "out", quick)
         except ChapterFailed as error:
