@@ -100,12 +100,12 @@ BROKEN: dict[str, tuple[Callable[[list[Any]], None], set[str]]] = {
             "moves-are-means",
             "equal-rewards",
             "total-weight",
-            "columns-do-not-see-the-query",
+            "columns-blind-to-query",
         },
     ),
     "masked-late": (
         after_check(MASKED_LATE),
-        {"equal-rewards", "total-weight", "columns-do-not-see-the-query"},
+        {"equal-rewards", "total-weight", "columns-blind-to-query"},
     ),
     "no-softmax": (
         after_check(NO_SOFTMAX),
@@ -114,17 +114,23 @@ BROKEN: dict[str, tuple[Callable[[list[Any]], None], set[str]]] = {
             "moves-are-means",
             "equal-rewards",
             "not-linear-in-query",
-            "broken-is-worse",
+            "flipped-first-layer",
             "total-weight",
         },
     ),
-    "scores-first": (after_check(SCORES_FIRST), {"operations-linear"}),
-    "sources-alone": (after_check(SOURCES_ALONE), {"operations-softmax"}),
+    "scores-first": (after_check(SCORES_FIRST), {"operations"}),
+    "sources-alone": (after_check(SOURCES_ALONE), {"operations"}),
     "order": (
         replaced("context @ (context.mT @ Q @ Z)", "context @ context.mT @ Q @ Z"),
-        {"operations-scores-first"},
+        {"operations"},
     ),
     "query-counted": (replaced("/ context.shape[1]", "/ Z.shape[1]"), {"associative"}),
+    "flipped-is-the-algorithm": (
+        replaced(
+            '"weighted softmax TD": algorithm,', '"weighted softmax TD": (algorithm := flipped),'
+        ),
+        {"flipped-differs"},
+    ),
     "over-columns": (
         replaced("torch.softmax(Z.mT @ Q @ Z, dim=-1)", "ictd.softmax_attention(Z, Q)"),
         {"total-weight", "rows-see-the-query"},
