@@ -15,12 +15,17 @@ from typing import IO, Any
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a file of text, UTF-8 with unix line ends, aside and rename it into place."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
     """Write a file aside and rename it into place."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         _as_usual(aside, 0o666)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from . import figure_files, notebook
 from .cache import StoredRun
 from .files import write_json, write_text
 from .provenance import digest
@@ -31,7 +32,8 @@ def contents(run: StoredRun) -> dict[str, Any]:
 
 
 def write(run: StoredRun, folder: Path) -> None:
-    """Write `executed.ipynb`, `parameters.json` and, last, `results.json`, each atomically."""
+    """Write `executed.ipynb`, `parameters.json`, `figures/` and, last, `results.json`, each atomically."""
     write_text(folder / "executed.ipynb", run.notebook.read_text(encoding="utf-8"))
     write_json(folder / "parameters.json", run.info["parameters"])
+    figure_files.write(notebook.read(run.notebook), run.info["chapter"], folder / "figures")
     write_json(folder / "results.json", contents(run))

@@ -16,14 +16,15 @@ from typing import Any
 
 import yaml
 
+from . import figure_files, provenance
 from . import notebook as nb
-from . import provenance
 from .cache import StoredRun
 from .errors import BookError
 from .files import remove_folder, replace_folder
 from .project import PACKAGE, Project
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_ASKED_FIGURE = re.compile(r"^% figure: (\S+) (\S+)$", re.MULTILINE)
 _PROBLEM = re.compile(r"\b(WARNING|ERROR|CRITICAL|Error|Exception)\b")
 _RENDER = "from jupyter_book.cli.main import main; main()"
 _INSTALL = "pip install -r requirements.txt"
@@ -36,6 +37,10 @@ _CONFIG_FILES = (
     ("sphinx", "config", "html_static_path"),
     ("sphinx", "config", "templates_path"),
 )
+
+
+# Folder of the figures as files, beside the chapters of the staged book.
+FIGURES = "figures"
 
 
 class SiteError(BookError):
@@ -67,10 +72,15 @@ def stage(project: Project, runs: Mapping[Path, StoredRun]) -> Path:
     config["execute"] = {**(config.get("execute") or {}), "execute_notebooks": "off"}
     (aside / "_config.yml").write_text(yaml.safe_dump(config, allow_unicode=True), "utf-8")
     commit = provenance.commit(project.root)
+    figures = aside / "chapters" / FIGURES
     for chapter, run in runs.items():
-        executed = with_provenance(nb.read(run.notebook), run.info, commit)
+        executed = nb.read(run.notebook)
+        figure_files.write(executed, chapter.stem, figures)
+        executed = figure_files.with_links(executed, chapter.stem, f"/chapters/{FIGURES}")
+        executed = with_provenance(executed, run.info, commit)
         text = json.dumps(executed, ensure_ascii=False, indent=1)
         (aside / chapter.relative_to(project.root)).write_text(text, encoding="utf-8")
+    _fill_figures(aside, {chapter.stem: nb.read(run.notebook) for chapter, run in runs.items()})
     replace_folder(aside, staged)
     return staged
 
@@ -94,6 +104,40 @@ def with_provenance(notebook: nb.Notebook, info: dict[str, Any], commit: str) ->
     cells = notebook["cells"]
     place = 1 if cells and cells[0]["cell_type"] == "markdown" else 0
     return {**notebook, "cells": [*cells[:place], cell, *cells[place:]]}
+
+
+def _fill_figures(staged: Path, notebooks: Mapping[str, nb.Notebook]) -> None:
+    """Put figures of the chapters where pages ask for them, by a line ``% figure: CHAPTER NAME``.
+
+    Such a line is a comment of MyST: where nothing is staged, the page has no figure there.
+
+    Raises:
+        SiteError: No chapter has the figure.
+    """
+    known = {
+        (chapter, figure.name): figure
+        for chapter, notebook in notebooks.items()
+        for figure in figure_files.collect(notebook)
+    }
+
+    def filled(match: re.Match[str]) -> str:
+        chapter, name = match.groups()
+        if (chapter, name) not in known:
+            raise SiteError(
+                f"a page asks for the figure {name!r} of {chapter}, which has none such"
+            )
+        figure = known[chapter, name]
+        return (
+            f":::{{figure}} /chapters/{FIGURES}/{figure.file_name(chapter, 'png')}\n"
+            f":alt: From a chapter: {figure.alt}\n:width: 520px\n\n"
+            f"{figure.caption} From {{doc}}`/chapters/{chapter}`.\n:::"
+        )
+
+    for page in sorted(staged.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        with_figures = _ASKED_FIGURE.sub(filled, text)
+        if with_figures != text:
+            page.write_text(with_figures, encoding="utf-8")
 
 
 def fingerprint(staged: Path) -> str:

@@ -12,7 +12,7 @@ from ictd.figures._attention import (
     operation_counts,
     weight_panels,
 )
-from ictd.figures._construction import deviations_by_layer, memory_rows
+from ictd.figures._construction import deviations_by_layer, forward_passes, memory_rows
 from ictd.figures._style import METHOD_COLOURS, BookFigure, sequential_colours
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "deviations_by_layer",
     "entropy_against_scale",
     "error_curves",
+    "forward_passes",
     "interpolation",
     "kernel_panels",
     "layer_errors",

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from ictd.figures._style import METHOD_COLOURS, band, grid, sequential_colours
+from ictd.figures._style import METHOD_COLOURS, band, grid, plain, sequential_colours
 
 
 def kernel_panels(kernels: Mapping[str, ArrayLike]) -> Figure:
@@ -27,6 +27,8 @@ def kernel_panels(kernels: Mapping[str, ArrayLike]) -> Figure:
         image = axis.imshow(np.asarray(kernel), vmin=0, vmax=1, cmap="cividis")
         axis.set(title=title, xlabel="source state", ylabel="query state")
         axis.locator_params(integer=True)
+        query, source = np.indices(np.shape(kernel))
+        figure.record(panel=plain(title), query=query, source=source, weight=kernel)
     for axis in axes.flat[len(kernels) :]:
         axis.set_axis_off()
     if image is not None:
@@ -51,11 +53,14 @@ def error_curves(
     figure, axes = grid(1, 1, width=5.2, height=4.0)
     axis: Axes = axes[0, 0]
     for beta, colour in zip(sharpness, sequential_colours(len(sharpness)), strict=True):
-        band(axis, sharpness[beta], colour, rf"weighted softmax TD, $\beta$ = {beta:g}", "-")
+        band(
+            figure, axis, sharpness[beta], colour, rf"weighted softmax TD, $\beta$ = {beta:g}", "-"
+        )
     for name, errors in methods.items():
-        band(axis, errors, METHOD_COLOURS[name], name, "--")
+        band(figure, axis, errors, METHOD_COLOURS[name], name, "--")
     for name, errors in levels.items():
         median = float(np.median(np.asarray(errors)))
+        figure.record(series=name, median=median)
         axis.axhline(median, color=METHOD_COLOURS[name], linestyle=":", linewidth=1.5, label=name)
     axis.set(xlabel="iteration", ylabel=ylabel, yscale="log")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
@@ -83,6 +88,7 @@ def limit_distances(
     for distance, colour, marker, label in curves:
         shown = np.maximum(np.asarray(distance), floor)
         axis.plot(np.asarray(betas), shown, color=colour, marker=marker, markersize=4, label=label)
+        figure.record(series=plain(label), beta=betas, distance=distance)
     axis.set(xscale="log", yscale="log", xlabel=r"$\beta$", ylabel="largest distance of values")
     axis.legend(frameon=False)
     return figure
@@ -103,10 +109,12 @@ def interpolation(
     axis: Axes = axes[0, 0]
     angles, seen = np.asarray(angles), np.asarray(visited, dtype=bool)
     axis.plot(angles, np.asarray(start), color="#555555", linestyle=":", label="start values")
+    figure.record(series="start values", angle=angles, value=start, is_source=seen)
     for beta, colour in zip(values, sequential_colours(len(values)), strict=True):
         v = np.asarray(values[beta])
         axis.plot(angles, v, color=colour, label=rf"$\beta$ = {beta:g}")
         axis.plot(angles[seen], v[seen], color=colour, marker="o", linestyle="none")
+        figure.record(series=f"beta = {beta:g}", angle=angles, value=v, is_source=seen)
     axis.set(xlabel="angle of the state's feature (radians)", ylabel="value")
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
     return figure

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from ictd.figures._style import METHOD_COLOURS, band, grid
+from ictd.figures._style import METHOD_COLOURS, band, grid, plain
 
 
 def weight_panels(linear: ArrayLike, softmax: ArrayLike) -> Figure:
@@ -33,6 +33,8 @@ def weight_panels(linear: ArrayLike, softmax: ArrayLike) -> Figure:
     )
     for axis, (weights, scale, title) in zip(axes.flat, panels, strict=True):
         image = axis.imshow(weights, aspect="auto", **scale)
+        source, query = np.indices(weights.shape)
+        figure.record(panel=plain(title), source=source, query=query, weight=weights)
         axis.set(title=title, xlabel="query (position)", ylabel="source (position)")
         for direction in (axis.xaxis, axis.yaxis):
             direction.set_major_locator(MaxNLocator(integer=True, nbins=6))
@@ -56,6 +58,7 @@ def entropy_against_scale(scales: ArrayLike, entropies: ArrayLike) -> Figure:
     axis.fill_between(
         c, H.min(1), H.max(1), color=colour, alpha=0.15, linewidth=0, label="all queries"
     )
+    figure.record(scale=c, mean=H.mean(1), smallest=H.min(1), largest=H.max(1))
     smallest = float(c[c > 0].min()) if (c > 0).any() else 1.0
     axis.set_xscale("symlog", base=2, linthresh=smallest)
     axis.set_xticks(c, [f"{scale:g}" for scale in c])
@@ -77,7 +80,7 @@ def layer_errors(errors: Mapping[str, ArrayLike], ylabel: str) -> Figure:
     axis: Axes = axes[0, 0]
     styles = ("--", ":", "-.", "-")
     for index, (name, error) in enumerate(errors.items()):
-        band(axis, error, METHOD_COLOURS[name], name, styles[index % len(styles)])
+        band(figure, axis, error, METHOD_COLOURS[name], name, styles[index % len(styles)])
     axis.set(xlabel="layers", ylabel=ylabel, yscale="log")
     start = max(float(np.max(np.asarray(error)[:, 0])) for error in errors.values())
     axis.set_ylim(top=10 * max(start, np.finfo(float).tiny))
@@ -100,6 +103,7 @@ def operation_counts(lengths: ArrayLike, counts: Mapping[str, ArrayLike]) -> Fig
     # Large hollow marks stay visible where two ways take nearly the same number of operations.
     looks = ((linear, "o", "-", 4), (linear, "^", "--", 9), (softmax, "s", "-", 4))
     for (name, count), (colour, marker, style, size) in zip(counts.items(), looks, strict=True):
+        figure.record(series=name, context_length=lengths, operations=count)
         axis.plot(
             np.asarray(lengths),
             np.asarray(count),

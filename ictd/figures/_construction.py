@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from ictd.figures._style import grid
+from ictd.figures._style import grid, plain, sequential_colours
 
 _SERIES = ("#000000", "#0072B2", "#009E73", "#E69F00")
 _MARKERS = ("o", "s", "^", "D")
@@ -39,6 +39,8 @@ def memory_rows(memories: ArrayLike, rows: Sequence[str], columns: Sequence[str]
                 ha="center",
                 va="center",
             )
+        names = np.meshgrid(rows, [plain(name) for name in columns], indexing="ij")
+        figure.record(layer=layer, row=names[0], column=names[1], value=panel)
         axis.set_yticks(range(len(rows)), rows)
         axis.set_xticks(range(len(columns)), columns if layer == len(table) - 1 else [])
         axis.set_title(f"after layer {layer}" if layer else "the prompt", fontsize="medium")
@@ -64,8 +66,56 @@ def deviations_by_layer(
         largest, middle = np.nanmax(shown, axis=0), np.nanmedian(shown, axis=0)
         look = {"markersize": 4} if marker != "o" else {"markersize": 8, "markerfacecolor": "none"}
         axis.plot(layers, largest, color=colour, marker=marker, label=name, **look)
+        figure.record(series=name, layer=layers, median=middle, largest=largest)
         axis.fill_between(layers, middle, largest, color=colour, alpha=0.15, linewidth=0)
     axis.set(xlabel="layer", ylabel=ylabel, yscale="log")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     figure.legend(loc="outside lower center", ncols=1, frameon=False, fontsize="small")
+    return figure
+
+
+def forward_passes(network: ArrayLike, algorithm: ArrayLike, truth: ArrayLike) -> Figure:
+    """Values of a few queries, layer by layer: a network's as marks, the algorithm's as lines.
+
+    Args:
+        network: the value that each layer of a network holds, shape (queries, layers+1).
+        algorithm: the iterates of an algorithm, shape (queries, layers+1).
+        truth: true values, shape (queries,).
+    """
+    figure, axes = grid(1, 1, width=5.2, height=3.8)
+    axis: Axes = axes[0, 0]
+    marks, lines, levels = (np.asarray(values) for values in (network, algorithm, truth))
+    layers = np.arange(marks.shape[1])
+    for query, colour in enumerate(sequential_colours(len(marks))):
+        first = query == 0
+        axis.plot(
+            layers, lines[query], color=colour, label="weighted softmax TD" if first else None
+        )
+        axis.plot(
+            layers,
+            marks[query],
+            color=colour,
+            marker="o",
+            markersize=4,
+            markerfacecolor="none",
+            linestyle="none",
+            label="layers of the transformer" if first else None,
+        )
+        axis.axhline(
+            levels[query],
+            color=colour,
+            linestyle=":",
+            linewidth=1.2,
+            label="true value" if first else None,
+        )
+        figure.record(
+            query=query,
+            layer=layers,
+            transformer=marks[query],
+            weighted_softmax_td=lines[query],
+            true_value=levels[query],
+        )
+    axis.set(xlabel="layer, iteration", ylabel="value of the query")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize="small")
     return figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Sequence
 from typing import Any
@@ -30,13 +31,51 @@ _PIXEL_RATIO = 2
 
 
 class BookFigure(Figure):
-    """A figure that a notebook shows as one PNG, twice as fine as it is laid out."""
+    """A figure that a notebook shows as one picture, and that carries the data behind it.
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        buffer = io.BytesIO()
-        self.savefig(buffer, format="png", dpi=_PIXEL_RATIO * _SCREEN_DPI, facecolor="white")
+    Its output is one PNG, twice as fine as it is laid out, with the same picture as SVG and the data as
+    CSV beside it.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._rows: list[dict[str, Any]] = []
+
+    def record(self, **columns: ArrayLike) -> None:
+        """Add rows to the data: columns of one shape, flattened together; scalars are repeated."""
+        arrays = np.broadcast_arrays(*(np.asarray(values) for values in columns.values()))
+        for values in zip(*(array.ravel().tolist() for array in arrays), strict=True):
+            self._rows.append(dict(zip(columns, values, strict=True)))
+
+    def csv(self) -> str:
+        """The data behind the figure, one line a row; a row leaves the columns of others empty."""
+        names = list(dict.fromkeys(name for row in self._rows for name in row))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self._rows)
+        return text.getvalue()
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         width, height = (int(inches * _SCREEN_DPI) for inches in self.get_size_inches())
-        return buffer.getvalue(), {"width": width, "height": height}
+        bundle = {
+            "image/png": self._file("png", dpi=_PIXEL_RATIO * _SCREEN_DPI),
+            # A fixed salt and no date: the same figure is the same file.
+            "image/svg+xml": self._file("svg", metadata={"Date": None}).decode(),
+            "text/csv": self.csv(),
+        }
+        return bundle, {"image/png": {"width": width, "height": height}}
+
+    def _file(self, kind: str, **options: Any) -> bytes:
+        buffer = io.BytesIO()
+        with mpl.rc_context({"svg.hashsalt": "ictd"}):
+            self.savefig(buffer, format=kind, facecolor="white", **options)
+        return buffer.getvalue()
+
+
+def plain(label: str) -> str:
+    """A label without the marks of mathematics, for the data."""
+    return label.replace("$", "").replace("\\", "")
 
 
 def sequential_colours(count: int) -> Sequence[Any]:
@@ -51,9 +90,14 @@ def grid(rows: int, columns: int, width: float, height: float) -> tuple[BookFigu
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def band(axis: Axes, errors: ArrayLike, colour: Any, label: str, style: str) -> None:
+def band(
+    figure: BookFigure, axis: Axes, errors: ArrayLike, colour: Any, label: str, style: str
+) -> None:
     """The median over the first axis with the band of the middle half, against 0, 1, 2, …"""
     low, middle, high = np.percentile(np.asarray(errors), [25, 50, 75], axis=0)
     iterations = np.arange(len(middle))
     axis.plot(iterations, middle, style, color=colour, label=label)
     axis.fill_between(iterations, low, high, color=colour, alpha=0.12, linewidth=0)
+    figure.record(
+        series=plain(label), iteration=iterations, quartile_1=low, median=middle, quartile_3=high
+    )

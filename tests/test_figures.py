@@ -1,0 +1,138 @@
+"""Each figure draws what it is given, once, and carries its data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import struct
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ictd import figures
+
+RNG = np.random.default_rng(0)
+CHAINS = RNG.uniform(0.1, 1, size=(7, 4))  # errors by chain and iteration
+KERNEL = RNG.dirichlet(np.ones(3), size=3)
+SIGNED = RNG.normal(size=(4, 5))
+ANGLES = np.linspace(0, 3, 6)
+WITH_GAPS = np.where(np.arange(4) < np.array([[2], [4], [3], [4], [4]]), CHAINS[:5], np.nan)
+
+FIGURES: dict[str, Callable[[], figures.BookFigure]] = {
+    "kernel_panels": lambda: figures.kernel_panels(
+        {r"$\beta$ = 1": KERNEL, "b": KERNEL, "c": KERNEL}
+    ),
+    "error_curves": lambda: figures.error_curves(
+        {0.0: CHAINS, 2.0: CHAINS}, {"tabular TD": CHAINS}, {"LSTD": CHAINS[:, 0]}, "error"
+    ),
+    "limit_distances": lambda: figures.limit_distances(
+        [0.1, 1.0, 10.0], [1.0, 2.0, 3.0], [3.0, 0.2, 0.0]
+    ),
+    "interpolation": lambda: figures.interpolation(
+        ANGLES, {1.0: np.sin(ANGLES)}, ANGLES > 1, np.zeros(6)
+    ),
+    "weight_panels": lambda: figures.weight_panels(SIGNED, np.abs(SIGNED)),
+    "entropy_against_scale": lambda: figures.entropy_against_scale(
+        [0.0, 1.0, 2.0, 4.0], CHAINS[:4]
+    ),
+    "layer_errors": lambda: figures.layer_errors(
+        {"linear TD": CHAINS, "weighted softmax TD": 0 * CHAINS}, "error"
+    ),
+    "operation_counts": lambda: figures.operation_counts(
+        [8, 16], {"linear": [8, 16], "linear, scores first": [64, 256], "softmax": [65, 257]}
+    ),
+    "memory_rows": lambda: figures.memory_rows(
+        SIGNED.reshape(2, 2, 5), ["target", "current"], [f"$S_{k}$" for k in range(5)]
+    ),
+    "deviations_by_layer": lambda: figures.deviations_by_layer(
+        {"one": WITH_GAPS, "two": 0 * CHAINS}, "deviation"
+    ),
+    "forward_passes": lambda: figures.forward_passes(SIGNED, SIGNED + 1, SIGNED[:, 0]),
+}
+
+each_figure = pytest.mark.parametrize("name", FIGURES)
+
+
+def rows(figure: figures.BookFigure) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(figure.csv())))
+
+
+def column(figure: figures.BookFigure, name: str, **where: str) -> list[float]:
+    """A column of the data, of the rows that have the given text in other columns."""
+    chosen = [row for row in rows(figure) if all(row[k] == v for k, v in where.items())]
+    return [float(row[name]) for row in chosen]
+
+
+def test_every_figure_is_tried_here() -> None:
+    functions = {
+        name
+        for name in figures.__all__
+        if callable(getattr(figures, name)) and name not in ("BookFigure", "sequential_colours")
+    }
+    assert functions == set(FIGURES)
+
+
+@each_figure
+def test_a_figure_is_one_opaque_picture_of_the_page_s_width(name: str) -> None:
+    data, metadata = FIGURES[name]()._repr_mimebundle_()
+    assert set(data) == {"image/png", "image/svg+xml", "text/csv"}
+    width, height = struct.unpack(">II", data["image/png"][16:24])
+    shown = metadata["image/png"]
+    assert abs(width - 2 * shown["width"]) <= 2
+    assert abs(height - 2 * shown["height"]) <= 2
+    assert shown["width"] <= 5.2 * 120
+    root = ET.fromstring(data["image/svg+xml"])
+    assert root.tag.endswith("svg")
+    # The face is a white rectangle, not the page's own colour.
+    assert "fill: #ffffff" in data["image/svg+xml"]
+
+
+@each_figure
+def test_the_same_figure_is_the_same_file(name: str) -> None:
+    first, again = (FIGURES[name]()._repr_mimebundle_() for _ in range(2))
+    assert first == again
+
+
+@each_figure
+def test_a_figure_carries_data_without_marks_of_mathematics(name: str) -> None:
+    table = rows(FIGURES[name]())
+    assert table
+    text = " ".join([*table[0], *(value for row in table for value in row.values())])
+    assert "$" not in text
+    assert "\\" not in text
+
+
+def test_records_of_other_columns_leave_gaps() -> None:
+    figure = FIGURES["error_curves"]()
+    (level,) = [row for row in rows(figure) if row["series"] == "LSTD"]
+    assert float(level["median"]) == np.median(CHAINS[:, 0])
+    assert level["iteration"] == ""
+    assert column(figure, "median", series="tabular TD") == list(np.median(CHAINS, axis=0))
+    assert column(figure, "quartile_3", series="weighted softmax TD, beta = 2") == list(
+        np.quantile(CHAINS, 0.75, axis=0)
+    )
+
+
+def test_data_are_the_numbers_given() -> None:
+    assert column(FIGURES["kernel_panels"](), "weight", panel="beta = 1") == list(KERNEL.ravel())
+    weights = FIGURES["weight_panels"]()
+    assert column(weights, "weight", panel="score divided by n") == list(SIGNED.ravel())
+    assert column(weights, "query", panel="score divided by n") == [0, 1, 2, 3, 4] * 4
+    assert column(FIGURES["memory_rows"](), "value", layer="1", row="current") == list(SIGNED[3])
+    passes = FIGURES["forward_passes"]()
+    assert column(passes, "transformer", query="2") == list(SIGNED[2])
+    assert column(passes, "true_value", query="2") == [SIGNED[2, 0]] * 5
+    # What is drawn at a floor keeps its own value in the data.
+    assert column(FIGURES["limit_distances"](), "distance", series="to tabular TD")[-1] == 0
+    deviations = FIGURES["deviations_by_layer"]()
+    assert column(deviations, "largest", series="one") == list(np.nanmax(WITH_GAPS, axis=0))
+    assert column(FIGURES["operation_counts"](), "operations", series="softmax") == [65, 257]
+    assert column(FIGURES["interpolation"](), "value", series="beta = 1") == list(np.sin(ANGLES))
+
+
+def test_columns_of_a_record_have_one_shape() -> None:
+    figure = FIGURES["kernel_panels"]()
+    with pytest.raises(ValueError, match="shape mismatch"):
+        figure.record(x=[1, 2], y=[1, 2, 3])
