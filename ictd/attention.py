@@ -16,7 +16,19 @@ from ictd._tensors import check_floating, check_matrix, check_prompt
 def context_mask(
     n: int, dtype: torch.dtype = torch.float64, device: torch.device | str | None = None
 ) -> Tensor:
-    """The mask M, shape (n+1, n+1): zero, and −∞ in the last row; the last column is never a source."""
+    """The mask M: zero, and −∞ in the last row, so that the last column of a prompt is never a source.
+
+    Args:
+        n: number of transitions, ≥ 1.
+        dtype: a floating dtype.
+        device: where the mask is made.
+
+    Returns:
+        M, shape (n+1, n+1), added to the scores [source, query].
+
+    Raises:
+        ValueError: n is no integer ≥ 1, or dtype no floating dtype.
+    """
     size = _checks.integer("n", n, 1) + 1
     check_floating(dtype)
     mask = torch.zeros(size, size, dtype=dtype, device=device)
@@ -25,7 +37,7 @@ def context_mask(
 
 
 def softmax_attention(Z: Tensor, A: Tensor) -> Tensor:
-    """K̃ = softmax(ZᵀAZ + M), taken per column: shape (..., n+1, n+1), [source, query].
+    """K̃ = softmax(ZᵀAZ + M), taken per column.
 
     Columns sum to one and the last row is zero. There is no factor 1/n.
 
@@ -33,8 +45,11 @@ def softmax_attention(Z: Tensor, A: Tensor) -> Tensor:
         Z: prompt, shape (..., m, n+1), n ≥ 1, a floating dtype.
         A: shape (m, m) or (..., m, m), same dtype and device.
 
+    Returns:
+        K̃[source, query], shape (..., n+1, n+1).
+
     Raises:
-        ValueError: shapes or dtypes that do not match.
+        ValueError: shapes or dtypes that do not match, NaN or infinity.
     """
     check_prompt(Z)
     check_matrix("A", A, Z)
@@ -42,7 +57,7 @@ def softmax_attention(Z: Tensor, A: Tensor) -> Tensor:
 
 
 def linear_attention(Z: Tensor, P: Tensor, Q: Tensor) -> Tensor:
-    """The update (1/n) P Z M (ZᵀQZ) of linear attention, M = diag(I_n, 0); shape (..., m, n+1).
+    """The update (1/n) P Z M (ZᵀQZ) of linear attention, M = diag(I_n, 0).
 
     The product is taken as P (Z M Zᵀ) Q Z, which costs O(n m²) where ZᵀQZ costs O(n² m): without the
     softmax, the product is associative.
@@ -51,8 +66,11 @@ def linear_attention(Z: Tensor, P: Tensor, Q: Tensor) -> Tensor:
         Z: prompt, shape (..., m, n+1), n ≥ 1, a floating dtype.
         P, Q: shape (m, m) or (..., m, m), same dtype and device.
 
+    Returns:
+        What the layer adds to Z, shape (..., m, n+1).
+
     Raises:
-        ValueError: shapes or dtypes that do not match.
+        ValueError: shapes or dtypes that do not match, NaN or infinity.
     """
     check_prompt(Z)
     check_matrix("P", P, Z)

@@ -20,7 +20,7 @@ class Counts:
 
     Attributes:
         visits: N(s), how often s is a source, shape (..., S).
-        transitions: N₂(s, s'), how often s' follows s, shape (..., S, S).
+        transitions: N₂(s, s′), how often s′ follows s, shape (..., S, S).
         reward_sums: sum of the rewards paid on leaving s, shape (..., S).
     """
 
@@ -32,8 +32,15 @@ class Counts:
     def of(cls, trajectory: Trajectory, n_states: int) -> Counts:
         """Count a trajectory in O(n) time.
 
+        Args:
+            trajectory: context or batch of contexts, states (..., n+1).
+            n_states: S ≥ 1.
+
+        Returns:
+            The counts of each context, leading dimensions as those of the trajectory.
+
         Raises:
-            ValueError: a state index is not below n_states.
+            ValueError: a state index is not below n_states, or n_states is no integer ≥ 1.
         """
         if not isinstance(trajectory, Trajectory):
             raise ValueError(
@@ -56,6 +63,14 @@ class Counts:
         )
 
     def td_error_sums(self, values: FloatArray, gamma: float) -> FloatArray:
-        """Sum of the TD errors R + γ v(S') − v(S) over the visits of each state, shape (..., S)."""
+        """Sum of the TD errors R + γ v(S′) − v(S) over the visits of each state.
+
+        Args:
+            values: v, shape (..., S).
+            gamma: discount factor.
+
+        Returns:
+            Sums, shape (..., S). Nothing is checked, since the algorithms call this in each step.
+        """
         bootstrap: FloatArray = (self.transitions @ values[..., None])[..., 0]
         return self.reward_sums + gamma * bootstrap - self.visits * values

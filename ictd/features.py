@@ -9,20 +9,36 @@ from ictd._checks import FloatArray
 
 
 def one_hot_features(n_states: int) -> FloatArray:
-    """One-hot features, x(s) = e_s; shape (S, S)."""
+    """One-hot features, x(s) = e_s.
+
+    Args:
+        n_states: S ≥ 1.
+
+    Returns:
+        The identity, shape (S, S).
+
+    Raises:
+        ValueError: n_states is no integer ≥ 1.
+    """
     return np.eye(_checks.integer("n_states", n_states, 1))
 
 
 def uniform_features(
     n_states: int, n_features: int, rng: np.random.Generator, batch: tuple[int, ...] = ()
 ) -> FloatArray:
-    """Independent features with entries U[−1, 1]; shape (*batch, S, d).
+    """Independent features with entries U[−1, 1].
 
     Args:
         n_states: S ≥ 1.
         n_features: d ≥ 1.
         rng: a ``numpy.random.Generator``.
         batch: leading dimensions.
+
+    Returns:
+        Features, shape (..., S, d) with the leading dimensions of ``batch``.
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     return _checks.generator(rng).uniform(-1, 1, _shape(n_states, n_features, batch))
 
@@ -30,13 +46,19 @@ def uniform_features(
 def sphere_features(
     n_states: int, n_features: int, rng: np.random.Generator, batch: tuple[int, ...] = ()
 ) -> FloatArray:
-    """Independent features, uniform on the unit sphere of R^d; shape (*batch, S, d).
+    """Independent features, uniform on the unit sphere of R^d.
 
     Args:
         n_states: S ≥ 1.
         n_features: d ≥ 1 (in one dimension the sphere is {−1, 1}, so states share features).
         rng: a ``numpy.random.Generator``.
         batch: leading dimensions.
+
+    Returns:
+        Features, shape (..., S, d) with the leading dimensions of ``batch``.
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     normal = _checks.generator(rng).normal(size=_shape(n_states, n_features, batch))
     unit: FloatArray = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
@@ -44,7 +66,7 @@ def sphere_features(
 
 
 def radial_basis_features(n_states: int, n_features: int, width: float) -> FloatArray:
-    """Gaussian bumps over states laid out on [0, 1]; shape (S, d).
+    """Gaussian bumps over states laid out on [0, 1].
 
     State s sits at s/(S−1), centre c at c/(d−1) (a single one at 1/2), and
     x_c(s) = exp(−(position − centre)²/(2 width²)).
@@ -53,6 +75,12 @@ def radial_basis_features(n_states: int, n_features: int, width: float) -> Float
         n_states: S ≥ 1.
         n_features: d ≥ 1 centres.
         width: standard deviation of a bump, > 0, in units of the interval.
+
+    Returns:
+        Features in [0, 1], shape (S, d).
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     S, d = _shape(n_states, n_features, ())
     if not _checks.real("width", width) > 0:

@@ -15,11 +15,17 @@ from ictd._checks import FloatArray, IntArray
 
 
 def inner_product_scores(features: Any, sharpness: float = 1.0) -> FloatArray:
-    """g(s, t) = β⟨x(s), x(t)⟩, the score of the paper's construction at β = 1; shape (..., S, S).
+    """g(s, t) = β⟨x(s), x(t)⟩, the score of the paper's construction at β = 1.
 
     Args:
         features: x, shape (..., S, d), finite.
         sharpness: β, any finite number.
+
+    Returns:
+        g[query, source], shape (..., S, S).
+
+    Raises:
+        ValueError: an argument is outside what is said above, or a score overflows.
     """
     x = _checks.features(features)
     beta = _checks.real("sharpness", sharpness)
@@ -33,10 +39,19 @@ def inner_product_scores(features: Any, sharpness: float = 1.0) -> FloatArray:
 
 
 def similarity_scores(kernel: Any) -> FloatArray:
-    """g = log κ of a similarity kernel κ[query, source] ≥ 0; shape (..., S, S).
+    """g = log κ, the score of a similarity κ.
 
     The softmax of these scores gives the weights κ(s, S_{k−1}) / Σ_m κ(s, S_{m−1}), so weighted softmax
     TD becomes normalised non-parametric TD. ``similarity_scores(np.eye(S))`` gives tabular TD.
+
+    Args:
+        kernel: κ[query, source] ≥ 0, shape (..., S, S).
+
+    Returns:
+        g[query, source], shape (..., S, S); −∞ where κ is zero.
+
+    Raises:
+        ValueError: entries that are negative or not finite, or another shape.
     """
     kappa = _checks.floats("kernel", kernel)
     _checks.square("kernel", kappa)
@@ -56,6 +71,9 @@ def softmax_kernel(scores: Any, sources: Any) -> FloatArray:
     Returns:
         K[source, query], shape (..., n, S); columns sum to one, except that a query whose scores are all
         −∞ has a zero column.
+
+    Raises:
+        ValueError: scores that are NaN or +∞, sources that are no states, or other shapes.
     """
     g = check_scores(scores)
     states = _checks.state_indices("sources", sources)
@@ -70,7 +88,7 @@ def softmax_kernel(scores: Any, sources: Any) -> FloatArray:
 
 
 def visit_weights(scores: Any, visits: Any) -> FloatArray:
-    """Weight that query s puts on *one* visit of source t, shape (..., S, S), [query, source].
+    """Weight that query s puts on *one* visit of source t.
 
     This is K of (9) read by states instead of positions: exp g(s, t) / Σ_u N(u) exp g(s, u), zero where t
     has no visit and, for a query that no visited source scores above −∞, everywhere.
@@ -78,6 +96,9 @@ def visit_weights(scores: Any, visits: Any) -> FloatArray:
     Args:
         scores: g[query, source], shape (..., S, S).
         visits: N, shape (..., S), non-negative.
+
+    Returns:
+        Weights [query, source], shape (..., S, S); times N, the rows sum to one.
 
     Raises:
         ValueError: scores that are NaN or +∞, visits that are negative or of another shape.

@@ -1,6 +1,6 @@
 """Finite Markov reward processes, random families of them, and trajectories.
 
-A Markov reward process (S, p, r, γ, p₀) starts at S₀ ~ p₀, moves by S_{t+1} ~ p(·|S_t) and pays
+A Markov reward process (S, p, r, γ, p₀) starts at S₀ ~ p₀, moves by S_{t+1} ~ p(· | S_t) and pays
 R_{t+1} = r(S_t), a deterministic reward of the state that is left (arXiv:2605.07333v2, section 2.2).
 Every array may carry leading batch dimensions: one object then holds many chains of the same size.
 """
@@ -62,7 +62,7 @@ class MarkovRewardProcess:
     """A finite Markov reward process, or a batch of them with one discount factor.
 
     Args:
-        transition: P, shape (..., S, S); row s is the law p(·|s) of the next state.
+        transition: P, shape (..., S, S); row s is the law p(· | s) of the next state.
         reward: r, shape (..., S) or (S,), finite.
         gamma: discount factor in [0, 1).
         initial: law p₀ of the start, shape (..., S) or (S,); None means uniform.
@@ -92,7 +92,7 @@ class MarkovRewardProcess:
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """Leading dimensions: () for a single chain."""
+        """Leading dimensions, () for a single chain."""
         return self.transition.shape[:-2]
 
     def __repr__(self) -> str:
@@ -148,6 +148,9 @@ class MarkovRewardProcess:
 
         Returns:
             Trajectory with states (..., n+1) and rewards (..., n).
+
+        Raises:
+            ValueError: an argument is outside what is said above.
         """
         n = _checks.integer("n", n, 1)
         uniforms = _checks.generator(rng).random((*self.batch, n + 1)).reshape(-1, n + 1)
@@ -175,6 +178,12 @@ def boyan_chain(
         gamma: discount factor in [0, 1).
         rng: a ``numpy.random.Generator``.
         batch: leading dimensions of the batch of chains.
+
+    Returns:
+        The chains, with transition (..., S, S), the leading dimensions those of ``batch``.
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     S, batch = _family(n_states, 3, gamma, rng, batch)
     P = np.zeros((*batch, S, S))
@@ -201,6 +210,12 @@ def loop_chain(
         gamma: discount factor in [0, 1).
         rng: a ``numpy.random.Generator``.
         batch: leading dimensions of the batch of chains.
+
+    Returns:
+        The chains, with transition (..., S, S), the leading dimensions those of ``batch``.
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     S, batch = _family(n_states, 2, gamma, rng, batch)
     i = np.arange(S)
@@ -223,6 +238,12 @@ def random_chain(
         gamma: discount factor in [0, 1).
         rng: a ``numpy.random.Generator``.
         batch: leading dimensions of the batch of chains.
+
+    Returns:
+        The chains, with transition (..., S, S), the leading dimensions those of ``batch``.
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     S, batch = _family(n_states, 1, gamma, rng, batch)
     return _with_random_reward(_random_law(S, rng, (*batch, S)), gamma, rng)

@@ -30,8 +30,8 @@ def state_pass(
     """Values of all states after each layer of the masked :class:`ictd.SoftmaxTransformer`.
 
     Masked means: A is zero outside its feature block, V outside the last three entries (a, b, c) of its
-    last row, the weights of reward, target and current value. With g(s, s') = x(s')ᵀ A x(s) for query s
-    and source s', visit counts N, empirical transitions P̃ and mean rewards r̃ by source, a layer is
+    last row, the weights of reward, target and current value. With g(s, s′) = x(s′)ᵀ A x(s) for query s
+    and source s′, visit counts N, empirical transitions P̃ and mean rewards r̃ by source, a layer is
     v ← v + M̂(a r̃ + b γ P̃v + c v). At S₀ … S_n these are the last row of Z_l, and the gradients with
     respect to A and V are the literal network's. Counting takes O(n). M̂ takes O(S² d + S d²), once where
     the layers share A, and the rest of a layer O(S²); a layer of the literal network takes O(n² d).

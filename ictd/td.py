@@ -78,10 +78,19 @@ def tabular_td(
     With step size 1 it is value iteration on the empirical chain. A state that is never a source keeps its
     start value. It is weighted softmax TD with the score log 1{s = t}.
 
-    Args and errors as for :func:`weighted_softmax_td`; ``n_states`` is S.
+    Args:
+        trajectory: context with n ≥ 1 transitions, states (..., n+1).
+        n_states: S ≥ 1.
+        gamma: discount factor in [0, 1).
+        n_steps: number of updates, ≥ 0.
+        step_size: α, a finite number, or a sequence α_0 … α_{n_steps−1}, or a function t ↦ α_t.
+        initial: v_0, shape (S,) or (..., S); None means zero.
 
     Returns:
         Values v_0 … v_{n_steps}, shape (..., n_steps+1, S).
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     S = _checks.integer("n_states", n_states, 1)
     exact_match = similarity_scores(np.eye(S))
@@ -96,7 +105,9 @@ def linear_td_weights(
     step_size: StepSize = 1.0,
     initial: Any = None,
 ) -> FloatArray:
-    """Batch linear TD: w ← w + (α/n) Σ_k δ_k x(S_{k−1}), with δ_k = R_k + γ⟨w, x(S_k)⟩ − ⟨w, x(S_{k−1})⟩.
+    """Weights of batch linear TD.
+
+    w ← w + (α/n) Σ_k δ_k x(S_{k−1}), with δ_k = R_k + γ⟨w, x(S_k)⟩ − ⟨w, x(S_{k−1})⟩.
 
     Args:
         trajectory: context with n ≥ 1 transitions, states (..., n+1).
@@ -108,6 +119,9 @@ def linear_td_weights(
 
     Returns:
         Weights w_0 … w_{n_steps}, shape (..., n_steps+1, d).
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     x = _checks.features(features)
     S, d = x.shape[-2:]
@@ -134,10 +148,21 @@ def linear_td(
     step_size: StepSize = 1.0,
     initial: Any = None,
 ) -> FloatArray:
-    """Values ⟨x(s), w_t⟩ of :func:`linear_td_weights` at every state; same arguments and errors.
+    """Values of batch linear TD: ⟨x(s), w_t⟩ of :func:`linear_td_weights` at every state.
+
+    Args:
+        trajectory: context with n ≥ 1 transitions, states (..., n+1).
+        features: x, shape (..., S, d), finite.
+        gamma: discount factor in [0, 1).
+        n_steps: number of updates, ≥ 0.
+        step_size: α, a finite number, or a sequence of n_steps numbers, or a function t ↦ α_t.
+        initial: the weights w_0, shape (d,) or (..., d); None means zero.
 
     Returns:
         Values at t = 0 … n_steps, shape (..., n_steps+1, S).
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     weights = linear_td_weights(trajectory, features, gamma, n_steps, step_size, initial)
     return weights @ np.swapaxes(_checks.features(features), -1, -2)
@@ -157,6 +182,9 @@ def lstd(trajectory: Trajectory, features: Any, gamma: float) -> FloatArray:
 
     Returns:
         Values, shape (..., S).
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     x = _checks.features(features)
     gamma = _checks.discount(gamma)
@@ -196,6 +224,9 @@ def certainty_equivalence(trajectory: Trajectory, n_states: int, gamma: float) -
 
     Returns:
         Values, shape (..., S).
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     S = _checks.integer("n_states", n_states, 1)
     gamma = _checks.discount(gamma)

@@ -3,8 +3,9 @@
 A prompt Z₀ has rows [X; R; 0; 0] and shape (d+3, n+1), columns in time: d feature rows, the reward row
 d+1, the target memory d+2 and the current-value memory d+3 (arXiv:2605.07333v2, (10)). Two networks
 compute weighted softmax TD in the last row of Z (Theorem 1) and are equal layer by layer (Lemma 1):
-:class:`DualHeadTransformer`, with a second head for the target memory, and :class:`SoftmaxTransformer`,
-one head followed by the temporal shift. :class:`LinearTransformer` is the linear predecessor.
+:class:`ictd.DualHeadTransformer`, with a second head for the target memory, and
+:class:`ictd.SoftmaxTransformer`, one head followed by the temporal shift. :class:`ictd.LinearTransformer`
+is the linear predecessor.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ictd.mrp import Trajectory
 
 
 def prompt(trajectory: Trajectory, features: Any) -> Tensor:
-    """The prompt Z₀ = [X; R; 0; 0] of (10), shape (..., d+3, n+1).
+    """The prompt Z₀ = [X; R; 0; 0] of (10).
 
     Column k+1 of X is x(S_k), k = 0..n; R = [R₁, …, R_n, 0].
 
@@ -30,6 +31,9 @@ def prompt(trajectory: Trajectory, features: Any) -> Tensor:
         trajectory: context with states (..., n+1).
         features: x, shape (S, d) or (..., S, d); a tensor, or an array that is turned into one. The
             result has its dtype and device (integers become float64).
+
+    Returns:
+        Z₀, shape (..., d+3, n+1).
 
     Raises:
         ValueError: a state out of range, features that are not finite or of another batch.
@@ -41,12 +45,30 @@ def prompt(trajectory: Trajectory, features: Any) -> Tensor:
 
 
 def read_values(Z: Tensor) -> Tensor:
-    """Current values of S₀ … S_n, the last row of Z, shape (..., n+1); the last one is v(S_n)."""
+    """Current values of S₀ … S_n, the last row of Z.
+
+    Args:
+        Z: state of the network, shape (..., d+3, n+1).
+
+    Returns:
+        Values, shape (..., n+1); the last one is v(S_n).
+    """
     return Z[..., -1, :]
 
 
 def td_direction(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """u = [0_d, 1, 1, −1], shape (d+3,): uᵀ z is reward + target − current value of a column z."""
+    """u = [0_d, 1, 1, −1]: uᵀ z is reward + target − current value of a column z.
+
+    Args:
+        d: number of features, ≥ 1.
+        dtype: a floating dtype.
+
+    Returns:
+        u, shape (d+3,).
+
+    Raises:
+        ValueError: an argument is outside what is said above.
+    """
     check_floating(dtype)
     u = torch.zeros(_checks.integer("d", d, 1) + 3, dtype=dtype)
     u[d:] = torch.tensor([1.0, 1.0, -1.0], dtype=dtype)
@@ -54,12 +76,34 @@ def td_direction(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
 
 
 def attention_matrix(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """A = diag(I_d, 0₃) of (12): scores are the inner products of the features; shape (d+3, d+3)."""
+    """A = diag(I_d, 0₃) of (12): scores are the inner products of the features.
+
+    Args:
+        d: number of features, ≥ 1.
+        dtype: a floating dtype.
+
+    Returns:
+        A, shape (d+3, d+3).
+
+    Raises:
+        ValueError: d is no integer ≥ 1.
+    """
     return torch.diag(torch.tensor([1.0] * _checks.integer("d", d, 1) + [0.0] * 3, dtype=dtype))
 
 
 def current_value_matrix(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """V^cur = e_{d+3} uᵀ: writes the averaged TD error to the current-value row."""
+    """V^cur = e_{d+3} uᵀ: writes the averaged TD error to the current-value row.
+
+    Args:
+        d: number of features, ≥ 1.
+        dtype: a floating dtype.
+
+    Returns:
+        V^cur, shape (d+3, d+3).
+
+    Raises:
+        ValueError: an argument is outside what is said above.
+    """
     u = td_direction(d, dtype)
     V = torch.zeros(d + 3, d + 3, dtype=dtype)
     V[d + 2] = u
@@ -67,7 +111,19 @@ def current_value_matrix(d: int, dtype: torch.dtype = torch.float64) -> Tensor:
 
 
 def target_value_matrix(d: int, gamma: float, dtype: torch.dtype = torch.float64) -> Tensor:
-    """V^tgt = γ e_{d+2} uᵀ: writes γ times the averaged TD error to the target row."""
+    """V^tgt = γ e_{d+2} uᵀ: writes γ times the averaged TD error to the target row.
+
+    Args:
+        d: number of features, ≥ 1.
+        gamma: discount factor in [0, 1).
+        dtype: a floating dtype.
+
+    Returns:
+        V^tgt, shape (d+3, d+3).
+
+    Raises:
+        ValueError: an argument is outside what is said above.
+    """
     row = _checks.discount(gamma) * td_direction(d, dtype)
     V = torch.zeros(d + 3, d + 3, dtype=dtype)
     V[d + 1] = row
@@ -77,14 +133,38 @@ def target_value_matrix(d: int, gamma: float, dtype: torch.dtype = torch.float64
 def shift_matrix(
     n: int, dtype: torch.dtype = torch.float64, device: torch.device | str | None = None
 ) -> Tensor:
-    """Π, shape (n+1, n+1): column k of ZΠ is column k+1 of Z, and the last column is zero."""
+    """Π: column k of ZΠ is column k+1 of Z, and the last column is zero.
+
+    Args:
+        n: number of transitions, ≥ 1.
+        dtype: a floating dtype.
+        device: where the matrix is made.
+
+    Returns:
+        Π, shape (n+1, n+1).
+
+    Raises:
+        ValueError: n is no integer ≥ 1.
+    """
     return torch.diag(torch.ones(_checks.integer("n", n, 1), dtype=dtype, device=device), -1)
 
 
 def temporal_shift_matrices(
     d: int, gamma: float, dtype: torch.dtype = torch.float64
 ) -> tuple[Tensor, Tensor]:
-    """U = I − e_{d+2}e_{d+2}ᵀ clears the target row, W = γ e_{d+2}e_{d+3}ᵀ refills it ((18)–(19))."""
+    """U = I − e_{d+2}e_{d+2}ᵀ clears the target row, W = γ e_{d+2}e_{d+3}ᵀ refills it ((18)–(19)).
+
+    Args:
+        d: number of features, ≥ 1.
+        gamma: discount factor in [0, 1).
+        dtype: a floating dtype.
+
+    Returns:
+        U and W, each of shape (d+3, d+3).
+
+    Raises:
+        ValueError: an argument is outside what is said above.
+    """
     check_floating(dtype)
     gamma = _checks.discount(gamma)
     U = torch.eye(_checks.integer("d", d, 1) + 3, dtype=dtype)
@@ -153,7 +233,13 @@ class _LayerStack(nn.Module, ABC):
         """Z_{l+1} from Z_l, for layer l = 0 … n_layers−1."""
 
     def forward(self, Z: Tensor) -> Tensor:
-        """Z_L from Z₀; shape (..., m, n+1), leading batch dimensions allowed.
+        """Z_L from Z₀.
+
+        Args:
+            Z: prompt, shape (..., m, n+1), leading batch dimensions allowed.
+
+        Returns:
+            Z_L, of the same shape.
 
         Raises:
             ValueError: Z has another number of rows, no context column, another dtype, NaN or infinity.
@@ -164,7 +250,17 @@ class _LayerStack(nn.Module, ABC):
         return Z
 
     def layers(self, Z: Tensor) -> Tensor:
-        """All of Z₀ … Z_L, stacked in front: shape (n_layers+1, ..., m, n+1)."""
+        """All of Z₀ … Z_L.
+
+        Args:
+            Z: prompt, shape (..., m, n+1), leading batch dimensions allowed.
+
+        Returns:
+            Stacked in front, shape (n_layers+1, ..., m, n+1).
+
+        Raises:
+            ValueError: as for ``forward``.
+        """
         check_prompt(Z, self._rows, self._dtype)
         states = [Z]
         for layer in range(self.n_layers):
@@ -178,6 +274,9 @@ class DualHeadTransformer(_LayerStack):
     Args:
         A, V_cur, V_tgt: shape (d+3, d+3), shared by all layers, or (n_layers, d+3, d+3).
         n_layers: number of layers ≥ 0; needed where the matrices are shared.
+
+    Raises:
+        ValueError: an argument is outside what is said above, or the matrices do not match.
     """
 
     A: Tensor
@@ -194,7 +293,20 @@ class DualHeadTransformer(_LayerStack):
     def td(
         cls, d: int, gamma: float, n_layers: int, dtype: torch.dtype = torch.float64
     ) -> DualHeadTransformer:
-        """The constructed θ*: its l-th layer is the l-th step of weighted softmax TD from v₀ = 0."""
+        """The constructed θ*: its l-th layer is the l-th step of weighted softmax TD from v₀ = 0.
+
+        Args:
+            d: number of features, ≥ 1.
+            gamma: discount factor in [0, 1).
+            n_layers: number of layers ≥ 0.
+            dtype: a floating dtype.
+
+        Returns:
+            The network, one set of matrices shared by all layers.
+
+        Raises:
+            ValueError: an argument is outside what is said above.
+        """
         return cls(
             attention_matrix(d, dtype),
             current_value_matrix(d, dtype),
@@ -203,7 +315,15 @@ class DualHeadTransformer(_LayerStack):
         )
 
     def layer(self, Z: Tensor, layer: int) -> Tensor:
-        """One layer: both heads share K̃, the target head's output moves one column back in time."""
+        """One layer: both heads share K̃, the target head's output moves one column back in time.
+
+        Args:
+            Z: state of the network, shape (..., d+3, n+1).
+            layer: number l of the layer, from 0.
+
+        Returns:
+            Z_{l+1}, of the same shape; nothing is checked.
+        """
         attended = Z @ column_softmax(Z, self._of_layer("A", layer))
         shift = shift_matrix(Z.shape[-1] - 1, Z.dtype, Z.device)
         current = self._of_layer("V_cur", layer) @ attended
@@ -221,6 +341,9 @@ class SoftmaxTransformer(_LayerStack):
         A, V: shape (d+3, d+3), shared by all layers, or (n_layers, d+3, d+3).
         gamma: discount factor in [0, 1) of the shift.
         n_layers: number of layers ≥ 0; needed where the matrices are shared.
+
+    Raises:
+        ValueError: an argument is outside what is said above, or the matrices do not match.
     """
 
     A: Tensor
@@ -239,11 +362,32 @@ class SoftmaxTransformer(_LayerStack):
     def td(
         cls, d: int, gamma: float, n_layers: int, dtype: torch.dtype = torch.float64
     ) -> SoftmaxTransformer:
-        """The constructed θ*: its l-th layer is the l-th step of weighted softmax TD from v₀ = 0."""
+        """The constructed θ*: its l-th layer is the l-th step of weighted softmax TD from v₀ = 0.
+
+        Args:
+            d: number of features, ≥ 1.
+            gamma: discount factor in [0, 1).
+            n_layers: number of layers ≥ 0.
+            dtype: a floating dtype.
+
+        Returns:
+            The network, one set of matrices shared by all layers.
+
+        Raises:
+            ValueError: an argument is outside what is said above.
+        """
         return cls(attention_matrix(d, dtype), current_value_matrix(d, dtype), gamma, n_layers)
 
     def layer(self, Z: Tensor, layer: int) -> Tensor:
-        """One layer: attention updates the current values, the shift rewrites the target memory."""
+        """One layer: attention updates the current values, the shift rewrites the target memory.
+
+        Args:
+            Z: state of the network, shape (..., d+3, n+1).
+            layer: number l of the layer, from 0.
+
+        Returns:
+            Z_{l+1}, of the same shape; nothing is checked.
+        """
         attended = Z @ column_softmax(Z, self._of_layer("A", layer))
         H = Z + self._of_layer("V", layer) @ attended
         return self.U @ H + self.W @ H @ shift_matrix(Z.shape[-1] - 1, Z.dtype, Z.device)
@@ -252,7 +396,7 @@ class SoftmaxTransformer(_LayerStack):
 def linear_prompt(
     trajectory: Trajectory, features: Any, gamma: float, query: int | None = None
 ) -> Tensor:
-    """The prompt of linear in-context TD, shape (..., 2d+1, n+1) (arXiv:2405.13861).
+    """The prompt of linear in-context TD (arXiv:2405.13861).
 
     Column k is [x(S_{k−1}); γ x(S_k); R_k] for k = 1..n; the last column is [x(q); 0; 0].
 
@@ -261,6 +405,12 @@ def linear_prompt(
         features: x, shape (S, d) or (..., S, d), tensor or array.
         gamma: discount factor in [0, 1).
         query: state q, the same for the whole batch; None means S_n.
+
+    Returns:
+        Z₀, shape (..., 2d+1, n+1), in the dtype of the features.
+
+    Raises:
+        ValueError: an argument is outside what is said above.
     """
     gamma = _checks.discount(gamma)
     X = _gather(trajectory, features)
@@ -276,7 +426,14 @@ def linear_prompt(
 
 
 def read_linear_value(Z: Tensor) -> Tensor:
-    """The value that linear in-context TD gives its query, −Z[2d+1, n+1]; shape (...)."""
+    """The value that linear in-context TD gives its query, −Z[2d+1, n+1].
+
+    Args:
+        Z: state of the network, shape (..., 2d+1, n+1).
+
+    Returns:
+        The value of the query, shape (...).
+    """
     return -Z[..., -1, -1]
 
 
@@ -286,6 +443,9 @@ class LinearTransformer(_LayerStack):
     Args:
         P, Q: shape (2d+1, 2d+1), shared by all layers, or (n_layers, 2d+1, 2d+1).
         n_layers: number of layers ≥ 0; needed where the matrices are shared.
+
+    Raises:
+        ValueError: an argument is outside what is said above, or the matrices do not match.
     """
 
     P: Tensor
@@ -300,6 +460,17 @@ class LinearTransformer(_LayerStack):
         """The construction of arXiv:2405.13861: batch linear TD with step size 1 from w₀ = 0.
 
         γ is part of the prompt. P has a single one, bottom right; Q has [[−I, I], [0, 0]] top left.
+
+        Args:
+            d: number of features, ≥ 1.
+            n_layers: number of layers ≥ 0.
+            dtype: a floating dtype.
+
+        Returns:
+            The network, one set of matrices shared by all layers.
+
+        Raises:
+            ValueError: an argument is outside what is said above.
         """
         _checks.integer("d", d, 1)
         P = torch.zeros(2 * d + 1, 2 * d + 1, dtype=dtype)
@@ -310,7 +481,15 @@ class LinearTransformer(_LayerStack):
         return cls(P, Q, n_layers)
 
     def layer(self, Z: Tensor, layer: int) -> Tensor:
-        """One layer, in O(n d²)."""
+        """One layer, in O(n d²).
+
+        Args:
+            Z: state of the network, shape (..., 2d+1, n+1).
+            layer: number l of the layer, from 0.
+
+        Returns:
+            Z_{l+1}, of the same shape; nothing is checked.
+        """
         return Z + linear_update(Z, self._of_layer("P", layer), self._of_layer("Q", layer))
 
 

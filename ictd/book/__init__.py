@@ -4,8 +4,9 @@ A chapter imports `Chapter` alone. Everything here is quick to import; what exec
 loads in processes of its own.
 """
 
-from .api import build, run
+from .api import Result, build, run
 from .chapter import Chapter, ClaimFailed
+from .errors import BookError
 from .parameters import ParameterError
 
-__all__ = ["Chapter", "ClaimFailed", "ParameterError", "build", "run"]
+__all__ = ["BookError", "Chapter", "ClaimFailed", "ParameterError", "Result", "build", "run"]

@@ -45,9 +45,12 @@ def run(
         output: The folder for the results; by default `runs/CHAPTER-HASH` in the current one.
         force: Run it although there is a stored run.
 
+    Returns:
+        Where the results are, and what was recorded.
+
     Raises:
         ParameterError: Before anything is executed.
-        UnknownChapter, ChapterFailed
+        BookError: There is no such chapter, or it did not run to its end.
     """
     planned = plan(*find_chapter(chapter), parameters)
     found = None if force else planned.store.find(planned.parts)
@@ -59,9 +62,15 @@ def run(
 
 
 def build(*, force: bool = False) -> Path:
-    """Make the site of the book around the current folder and return its `index.html`.
+    """Make the site of the book around the current folder.
+
+    Args:
+        force: Run every chapter and render the site although nothing has changed.
+
+    Returns:
+        Its `index.html`.
 
     Raises:
-        BuildFailed, SiteError, ParameterError: The last good site is then as it was.
+        BookError: A chapter failed, or the site cannot be rendered. The last good site is then as it was.
     """
     return builder.build_book(find_project(), force=force)
