@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from . import machine, site
+from . import machine, provenance, site
 from .cache import Store, StoredRun
 from .errors import BookError
 from .files import locked, read_json, recover_folder, write_json
@@ -152,8 +152,7 @@ def _table(runs: Iterable[StoredRun], fresh: set[str]) -> str:
     for run in runs:
         info = run.info
         when = "run now" if run.key in fresh else f"stored, of {info['started'][:10]}"
-        memory = f"{info['peak_memory'] / 1e6:.0f} MB"
-        rows.append((info["chapter"], f"{info['seconds']:.1f} s", memory, when))
+        rows.append((info["chapter"], provenance.seconds(info), provenance.memory(info), when))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     return "\n".join(
         f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}".rstrip()

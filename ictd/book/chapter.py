@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from . import markdown
 from .claims import Claim, Number, bundle
 from .parameters import Declaration, ParameterError, Value, assigned_names, is_declaration, parse
 
@@ -124,10 +125,10 @@ class Chapter:
 
     def claims(self) -> None:
         """Show the closing table of all claims of this run: the paper's, those of others, ours."""
-        groups: dict[str, list[Claim]] = {heading: [] for heading in _HEADINGS}
+        groups: dict[str, list[Claim]] = {origin: [] for origin in _HEADINGS}
         for _, claim in self._claims.values():
-            groups[_heading(claim)].append(claim)
-        tables = [f"**{heading}**\n\n" + _table(made) for heading, made in groups.items() if made]
+            groups[claim.origin].append(claim)
+        tables = [f"**{_HEADINGS[who]}**\n\n{_table(made)}" for who, made in groups.items() if made]
         self.say("\n\n".join(tables) or "This chapter made no claims.")
 
     def matrix(self, symbol: str, matrix: Any, rows: Sequence[str] = ()) -> None:
@@ -208,15 +209,11 @@ def _bound(id: str, name: str, value: float | None) -> float | None:
     return float(value)
 
 
-_HEADINGS = ("Claims of the paper", "Claims of other papers", "Our own claims")
-_PAPER = "arXiv:2605.07333"
-
-
-def _heading(claim: Claim) -> str:
-    paper, other, ours = _HEADINGS
-    if claim.source == "ours":
-        return ours
-    return paper if claim.source.startswith(_PAPER) else other
+_HEADINGS = {
+    "paper": "Claims of the paper",
+    "other": "Claims of other papers",
+    "ours": "Our own claims",
+}
 
 
 def _tex(number: float) -> str:
@@ -244,9 +241,8 @@ def _line(claim: Claim) -> str:
 
 
 def _table(claims: Iterable[Claim]) -> str:
-    rows = ["| id | claim | source | bound | measured | |", "|---|---|---|---|---|---|"]
-    for claim in claims:
-        cells = (
+    rows = [
+        (
             f"`{claim.id}`",
             claim.statement,
             claim.source,
@@ -254,5 +250,6 @@ def _table(claims: Iterable[Claim]) -> str:
             claim.measured,
             _mark(claim),
         )
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(rows)
+        for claim in claims
+    ]
+    return markdown.table(("id", "claim", "source", "bound", "measured", ""), rows)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from .errors import BookError
 
 MIME = "application/papermill.record/application/json"
+PAPER = "arXiv:2605.07333"
 _PREFIX = "application/papermill.record/"
 
 
@@ -58,8 +59,21 @@ class Claim:
         words = f"{self.value:.4g}"
         return words if self.holds is None else f"{words}, {'yes' if self.holds else 'no'}"
 
+    @property
+    def origin(self) -> str:
+        """Who makes the claim: "paper", "other" for another source, or "ours"."""
+        if self.source == "ours":
+            return "ours"
+        return "paper" if self.source.startswith(PAPER) else "other"
+
     def record(self) -> dict[str, Any]:
         return {"kind": "claim", **asdict(self), "passed": self.passed}
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Claim:
+        """The claim of a record, as `collect` gives them."""
+        values = {field.name: record[field.name] for field in fields(cls)}
+        return cls(**{**values, "value": float(record["value"])})
 
 
 @dataclass(frozen=True)
@@ -91,7 +105,7 @@ def collect(notebook: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[s
         BookError: If two cells record the same id.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for record in _records(notebook):
+    for record in (record for cell in notebook["cells"] for record in _records(cell)):
         key = (record.pop("kind"), record.get("id") or record["name"])
         if key in found:
             raise BookError(f"the {key[0]} {key[1]!r} is recorded twice; its name must be unique")
@@ -101,9 +115,13 @@ def collect(notebook: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[s
     return claims, numbers
 
 
-def _records(notebook: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", []):
-            text = output.get("data", {}).get(MIME)
-            if text is not None:
-                yield json.loads(text if isinstance(text, str) else "".join(text))
+def claimed(cell: dict[str, Any]) -> list[str]:
+    """The ids of the claims that an executed cell recorded."""
+    return [record["id"] for record in _records(cell) if record["kind"] == "claim"]
+
+
+def _records(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for output in cell.get("outputs", []):
+        text = output.get("data", {}).get(MIME)
+        if text is not None:
+            yield json.loads(text if isinstance(text, str) else "".join(text))

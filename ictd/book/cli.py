@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from . import builder, notebook, results, trials
+from . import builder, ledger, notebook, provenance, results, trials
 from .cache import StoredRun
 from .errors import BookError
 from .parameters import Declaration, ParameterError
@@ -90,8 +90,12 @@ def _parser() -> argparse.ArgumentParser:
         "--record-times", action="store_true", help="write the times to chapters/times.json"
     )
 
-    claims = commands.add_parser("claims", help="list the claims that the last build checked")
+    claims = commands.add_parser("claims", help="list what the last build checked")
     claims.set_defaults(command=_claims)
+    claims.description = (
+        "List the statements of the paper, each with its status, then the claims of the chapters, as "
+        "the last build found them."
+    )
     claims.add_argument("--json", action="store_true", help="as JSON")
 
     tried = commands.add_parser("trials", help="count how often claims hold at other seeds")
@@ -144,8 +148,8 @@ def _stored_or_run(planned: Plan, recorded: dict[str, float], force: bool) -> St
         return stored
     line = Progress(name, planned.expected_seconds(recorded), planned.why)
     done = Execution(planned).run(line.update)
-    memory = done.info["peak_memory"] / 1e6
-    line.finish(f"done in {done.info['seconds']:.1f} s, peak memory {memory:.0f} MB")
+    took, memory = provenance.seconds(done.info), provenance.memory(done.info)
+    line.finish(f"done in {took}, peak memory {memory}")
     return done
 
 
@@ -159,25 +163,25 @@ def _build(options: argparse.Namespace) -> int:
 
 def _claims(options: argparse.Namespace) -> int:
     project = find_project()
-    listed: list[dict[str, Any]] = []
-    for run in builder.built_runs(project):
-        chapter = run.info["chapter"]
-        tried = trials.recorded(project, chapter, notebook.read(run.notebook))
-        for claim in run.info["claims"]:
-            listed.append({"chapter": chapter, **claim})
-            if tried:
-                counts = {"held": tried.held.get(claim["id"], 0), "of_seeds": tried.seeds}
-                listed[-1].update(counts)
+    made = ledger.make(project, builder.built_runs(project))
     if options.json:
-        print(json.dumps(listed, indent=2, ensure_ascii=False))
+        print(json.dumps(made.as_json(), indent=2, ensure_ascii=False))
         return 0
-    for claim in listed:
-        mark = "passed" if claim["passed"] else "FAILED"
-        print(f"{mark}  {claim['chapter']}  {claim['id']}  ({claim['source']})")
-        print(f"        {claim['statement']}")
-        measured = f"measured {float(claim['value']):.4g}"
-        if "held" in claim:
-            measured += f", held at {claim['held']} of {claim['of_seeds']} other seeds"
+    for row in made.rows:
+        print(f"{row.status}  {row.statement.id}  [{row.statement.where}]")
+        print(f"        {row.statement.statement}")
+        checks = [f"{found.chapter} {found.claim.id}" for found in row.claims]
+        print(f"        {row.reason or 'claims: ' + ', '.join(checks)}")
+    if made.rows:
+        print()
+    for found in made.claims:
+        claim = found.claim
+        mark = "passed" if claim.passed else "FAILED"
+        print(f"{mark}  {found.chapter}  {claim.id}  ({claim.source})")
+        print(f"        {claim.statement}")
+        measured = f"measured {claim.measured}; bound: {claim.bound}"
+        if found.held is not None:
+            measured += f"; held at {found.held} of {found.of_seeds} other seeds"
         print(f"        {measured}")
     return 0
 

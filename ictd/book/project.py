@@ -98,7 +98,7 @@ def find_chapter(name: str | Path) -> tuple[Project, Path]:
     except BookError as error:
         raise UnknownChapter(f"no notebook {name}, and {error}") from None
     chapters = project.chapters()
-    found = [chapter for chapter in chapters if str(name) in _names(chapter)]
+    found = [chapter for chapter in chapters if str(name) in names(chapter)]
     if len(found) != 1:
         known = ", ".join(chapter.stem for chapter in chapters)
         problem = "no chapter" if not found else "more than one chapter"
@@ -106,11 +106,12 @@ def find_chapter(name: str | Path) -> tuple[Project, Path]:
     return project, found[0]
 
 
-def _names(chapter: Path) -> set[str]:
-    names = {chapter.stem, chapter.name}
+def names(chapter: Path) -> set[str]:
+    """What a chapter may be called: its file's name, with and without suffix, and its number."""
+    found = {chapter.stem, chapter.name}
     if number := re.match(r"\d+", chapter.stem):
-        names |= {number[0], str(int(number[0]))}
-    return names
+        found |= {number[0], str(int(number[0]))}
+    return found
 
 
 def _entries(node: Any) -> Iterator[tuple[str, str]]:

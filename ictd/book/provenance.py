@@ -107,6 +107,32 @@ def commit(root: Path) -> str:
     return f"{head} with uncommitted changes" if changed else head
 
 
+def shown_commit(info: dict[str, Any], commit: str) -> str:
+    """The commit to show for a run.
+
+    `commit` is the project's present one. It stands in for that of the run where that one had
+    uncommitted changes and they have been committed since.
+    """
+    own: str = info["commit"]
+    return own if is_clean(own) or not is_clean(commit) else commit
+
+
+def when(info: dict[str, Any]) -> str:
+    """When a run began, in words."""
+    started: str = info["started"]
+    return started.replace("T", " ").replace("+00:00", " UTC")
+
+
+def seconds(info: dict[str, Any]) -> str:
+    """How long a run took, in words."""
+    return f"{info['seconds']:.1f} s"
+
+
+def memory(info: dict[str, Any]) -> str:
+    """The peak memory of a run, in words."""
+    return f"{info['peak_memory'] / 1e6:.0f} MB"
+
+
 def is_clean(commit: str) -> bool:
     """Whether the text of `commit` is that of a commit alone, with nothing changed since."""
     return " " not in commit

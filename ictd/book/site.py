@@ -16,11 +16,11 @@ from typing import Any
 
 import yaml
 
-from . import figure_files, provenance
+from . import figure_files, ledger, markdown, provenance, reference
 from . import notebook as nb
 from .cache import StoredRun
 from .errors import BookError
-from .files import remove_folder, replace_folder
+from .files import remove_folder, replace_folder, write_json
 from .project import PACKAGE, Project
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -28,6 +28,7 @@ _ASKED_FIGURE = re.compile(r"^% figure: (\S+) (\S+)$", re.MULTILINE)
 _PROBLEM = re.compile(r"\b(WARNING|ERROR|CRITICAL|Error|Exception)\b")
 _RENDER = "from jupyter_book.cli.main import main; main()"
 _INSTALL = "pip install -r requirements.txt"
+_CLAIMS = "claims.json"
 # The places in `_config.yml` that name files of the book, relative to it.
 _CONFIG_FILES = (
     ("logo",),
@@ -69,18 +70,28 @@ def stage(project: Project, runs: Mapping[Path, StoredRun]) -> Path:
     files = [*_config_files(project.root, config), project.root / "chapters", *project.pages()]
     for path in (*files, project.root / "_toc.yml"):
         _copy(project.root, path, aside)
-    config["execute"] = {**(config.get("execute") or {}), "execute_notebooks": "off"}
-    (aside / "_config.yml").write_text(yaml.safe_dump(config, allow_unicode=True), "utf-8")
+    made = ledger.make(project, runs.values())
+    write_json(aside / _CLAIMS, made.as_json())
+    (aside / "_config.yml").write_text(
+        yaml.safe_dump(_staged_config(config), allow_unicode=True), "utf-8"
+    )
     commit = provenance.commit(project.root)
     figures = aside / "chapters" / FIGURES
-    for chapter, run in runs.items():
-        executed = nb.read(run.notebook)
-        figure_files.write(executed, chapter.stem, figures)
-        executed = figure_files.with_links(executed, chapter.stem, f"/chapters/{FIGURES}")
-        executed = with_provenance(executed, run.info, commit)
+    pages = [_page(project, chapter, run) for chapter, run in runs.items()]
+    for page in pages:
+        chapter, executed = page.run.info["chapter"], page.content
+        figure_files.write(executed, chapter, figures)
+        executed = figure_files.with_links(executed, chapter, f"/chapters/{FIGURES}")
+        executed = reference.with_targets(executed, chapter)
+        executed = with_provenance(executed, page.run.info, commit)
         text = json.dumps(executed, ensure_ascii=False, indent=1)
-        (aside / chapter.relative_to(project.root)).write_text(text, encoding="utf-8")
-    _fill_figures(aside, {chapter.stem: nb.read(run.notebook) for chapter, run in runs.items()})
+        (aside / f"{page.document}.ipynb").write_text(text, encoding="utf-8")
+    parts = reference.parts(project, pages, made, commit, _address(config))
+    for path in (path for path in project.pages() if path.suffix == ".md"):
+        name = path.relative_to(project.root)
+        text = markdown.fill(path.read_text(encoding="utf-8"), parts, str(name))
+        (aside / name).write_text(text, encoding="utf-8")
+    _fill_figures(aside, {page.run.info["chapter"]: page.content for page in pages})
     replace_folder(aside, staged)
     return staged
 
@@ -88,16 +99,13 @@ def stage(project: Project, runs: Mapping[Path, StoredRun]) -> Path:
 def with_provenance(notebook: nb.Notebook, info: dict[str, Any], commit: str) -> nb.Notebook:
     """A copy of an executed chapter that says, after its title, how it was made.
 
-    `commit` is the project's present one. It stands in for that of the run where that one had
-    uncommitted changes and they have been committed since.
+    `commit` is the project's present one, as `provenance.shown_commit` takes it.
     """
-    if provenance.is_clean(info["commit"]) or not provenance.is_clean(commit):
-        commit = info["commit"]
     cell: nb.Cell = {
         "cell_type": "markdown",
         "id": "provenance",
         "metadata": {"tags": ["provenance"]},
-        "source": _provenance_text(info, commit),
+        "source": _provenance_text(info, provenance.shown_commit(info, commit)),
     }
     if notebook["nbformat_minor"] < 5:
         del cell["id"]
@@ -188,18 +196,45 @@ def render(project: Project, staged: Path) -> Path:
 def _provenance_text(info: dict[str, Any], commit: str) -> str:
     parameters = ", ".join(f"`{name} = {value!r}`" for name, value in info["parameters"].items())
     packages = info["packages"]
-    versions = [f"{name} {packages[name]}" for name in ("numpy", "torch") if name in packages]
+    shown = ("numpy", "torch", "matplotlib")  # they make the numbers and the figures
+    versions = [f"{name} {packages[name]}" for name in shown if name in packages]
+    passed = [bool(claim["passed"]) for claim in info["claims"]]
     lines = [
         "```{admonition} How this page was made",
         ":class: dropdown",
         f"- Parameters: {parameters}",
-        f"- Run on {info['started'].replace('T', ' ').replace('+00:00', ' UTC')}, in "
-        f"{info['seconds']:.1f} s, peak memory {info['peak_memory'] / 1e6:.0f} MB",
+        f"- Claims: {sum(passed)} pass, {len(passed) - sum(passed)} fail",
+        f"- Run on {provenance.when(info)}, in {provenance.seconds(info)}, "
+        f"peak memory {provenance.memory(info)}",
         f"- {info['python']}, ictd {info['ictd']}, {', '.join(versions)}",
         f"- Commit: {commit}",
         "```",
     ]
     return "\n".join(lines)
+
+
+def _page(project: Project, chapter: Path, run: StoredRun) -> reference.Page:
+    document = chapter.relative_to(project.root).with_suffix("").as_posix()
+    return reference.Page(document, run, nb.read(run.notebook))
+
+
+def _staged_config(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with execution off, and with the claims as a file of the site."""
+    sphinx = config.get("sphinx") or {}
+    options = sphinx.get("config") or {}
+    extra = [*(options.get("html_extra_path") or []), _CLAIMS]
+    return {
+        **config,
+        "execute": {**(config.get("execute") or {}), "execute_notebooks": "off"},
+        "sphinx": {**sphinx, "config": {**options, "html_extra_path": extra}},
+    }
+
+
+def _address(config: dict[str, Any]) -> str:
+    """Where files of the project can be read, if the configuration says it."""
+    repository = config.get("repository") or {}
+    url = str(repository.get("url") or "").rstrip("/")
+    return f"{url}/blob/{repository.get('branch') or 'main'}" if url else ""
 
 
 def _config_files(root: Path, config: dict[str, Any]) -> list[Path]:

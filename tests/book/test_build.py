@@ -107,8 +107,10 @@ def test_a_page_says_how_it_was_made(built_toy):
     box = text.split("How this page was made", 1)[1][:2000]
     for part in ("gamma = 0.9", "betas = [0.0, 1.0]", "seed = 0", f"Commit: {head}\n"):
         assert part in box
-    versions = [f"{name} {metadata.version(name)}" for name in ("numpy", "torch")]
-    for part in (sys.version.split()[0], "ictd 0", *versions, "peak memory", " UTC, in "):
+    packages = ("numpy", "torch", "matplotlib")
+    versions = [f"{name} {metadata.version(name)}" for name in packages]
+    claims = "Claims: 2 pass, 0 fail"
+    for part in (sys.version.split()[0], "ictd 0", *versions, claims, "peak memory", " UTC, in "):
         assert part in box
     page = toy.page("01_toy")
     assert page.index("<h1>Title of 01_toy<a class") < page.index("How this page was made")
@@ -129,7 +131,7 @@ def test_nothing_changed_means_nothing_run_or_rendered(built_toy):
 def test_the_claims_of_the_last_build_are_listed(built_toy):
     toy = built_toy[0]
     out, _ = toy.ictd("claims", "--json")
-    claims = json.loads(out)
+    claims = json.loads(out)["claims"]
     assert [(c["chapter"], c["id"], c["passed"]) for c in claims] == [
         ("01_toy", "bound", True),
         ("01_toy", "sign", True),
@@ -287,6 +289,7 @@ def test_the_commit_on_a_page_is_one_that_holds_its_inputs(of_run, now, shown):
         "peak_memory": 1,
         "python": "p",
         "ictd": "1",
+        "claims": [],
     }
     page = site.with_provenance({"cells": [], "nbformat_minor": 4}, info, now)
     (cell,) = page["cells"]
@@ -309,6 +312,7 @@ def test_what_the_configuration_names_is_part_of_the_book(toy):
         "_toc.yml",
         "chapters/01_toy.ipynb",
         "chapters/index.md",
+        "claims.json",
         "extra/page.html",
         "icon.svg",
         "references.bib",

@@ -24,7 +24,8 @@ def test_claims_are_counted_over_the_seeds_after_the_chapters_own(toy):
     toy.ictd("build")
     out, _ = toy.ictd("claims")
     assert "held at 2 of 3 other seeds" in out
-    listed = {claim["id"]: claim for claim in json.loads(toy.ictd("claims", "--json")[0])}
+    claims = json.loads(toy.ictd("claims", "--json")[0])["claims"]
+    listed = {claim["id"]: claim for claim in claims}
     assert (listed["not-five"]["held"], listed["not-five"]["of_seeds"]) == (2, 3)
 
     # Counts of other code are not shown.
