@@ -10,11 +10,12 @@ py    := .venv/bin/python
 stamp := .venv/.installed
 torch := $(shell sed -n 's/^\(torch[<>=!~0-9., ]*\)$$/\1/p' requirements.txt)
 
-.PHONY: help book test install clean distclean FORCE
+.PHONY: help book test site install clean distclean FORCE
 
 help:
 	@echo 'make book       install into .venv, run every chapter, render the book'
 	@echo 'make test       install into .venv, bring the book up to date, run the tests'
+	@echo 'make site       as make book, and pack it as _build/site.zip, to be read offline'
 	@echo 'make install    only make .venv and install'
 	@echo 'make clean      remove what was built; .venv and your own runs/ stay'
 	@echo 'make distclean  remove .venv too'
@@ -30,6 +31,9 @@ book: $(stamp)
 test: $(stamp)
 	@$(py) -m ictd build
 	@$(py) -m pytest
+
+site: $(stamp)
+	@$(py) -m ictd site
 
 install: $(stamp)
 

@@ -1,8 +1,9 @@
 """Settings of the whole test run.
 
-Tests marked `browser` look at the built site in Chromium. Where playwright or Chromium is missing they are
-left out, and the report's header says so; with CI=true they are run, and fail. With ICTD_NO_SKIP=1 the
-whole run fails if any test was skipped, deselected or expected to fail.
+Tests marked `browser` look at the built site in Chromium, those marked `axe` also with axe-core. Where
+playwright, Chromium or axe-core is missing they are left out, and the report's header says so; with CI=true
+they are run, and fail. With ICTD_NO_SKIP=1 the whole run fails if any test was skipped, deselected or
+expected to fail.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
+from browser_checks import AXE, CHROMIUM
 from hypothesis import settings
 
 # The tensors here are tiny: threads would only wait for each other. Read when torch is first imported.
@@ -27,30 +29,32 @@ settings.register_profile("ictd", deadline=None, derandomize=True, print_blob=Tr
 settings.load_profile("ictd")
 
 
-def _missing_for_browser_tests() -> str | None:
+def _missing() -> dict[str, str]:
+    """What is missing here for the tests of a mark, by the mark."""
+    browser, axe = None, None
     if importlib.util.find_spec("playwright") is None:
-        return "the Python package playwright"
-    if not any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
-        return "Chromium"
-    return None
+        browser = "the Python package playwright"
+    elif not any(shutil.which(name) for name in CHROMIUM):
+        browser = "Chromium"
+    if not AXE.is_file():
+        axe = "axe-core (.ci/run says how it is installed)"
+    missing = {"browser": browser, "axe": browser or axe}
+    return {mark: what for mark, what in missing.items() if what}
 
 
-def pytest_report_header() -> str | None:
-    missing = _missing_for_browser_tests()
-    if missing is None:
-        return None
-    if BROWSER_NEEDED:
-        return f"browser tests will fail: {missing} is missing"
-    return f"browser tests are left out: {missing} is missing"
+def pytest_report_header() -> list[str]:
+    happens = "will fail" if BROWSER_NEEDED else "are left out"
+    return [f"{mark} tests {happens}: {what} is missing" for mark, what in _missing().items()]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if BROWSER_NEEDED or _missing_for_browser_tests() is None:
+    if BROWSER_NEEDED:
         return
-    left_out = [item for item in items if item.get_closest_marker("browser")]
+    missing = _missing()
+    left_out = [item for item in items if any(map(item.get_closest_marker, missing))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("browser")]
+        items[:] = [item for item in items if item not in left_out]
 
 
 def _not_run(config: pytest.Config) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What must hold of every page of the built site: on the files, and in a browser.
+"""What must hold of every page of the built site, told from its files; `browser_checks` is for the rest.
 
 Each check returns a list of problems, empty for a good page. `tests/site` runs them over the book, and over
 pages broken on purpose.
@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Request, Route
 
 PROJECT = Path(__file__).resolve().parent.parent
 # Another folder can be looked at, for example what a plain `jupyter-book build` made.
@@ -33,6 +31,7 @@ RAW_MARKUP = {
     "a label": re.compile(r"^\([a-z0-9-]+\)=", re.MULTILINE),
     "an object's repr": re.compile(r"<[\w.]+ (?:object )?at 0x[0-9a-f]+>"),
 }
+REFRESH = re.compile("^refresh$", re.IGNORECASE)
 NOT_TEXT = "script, style, pre, code, .math, mjx-container, noscript, template"
 
 
@@ -46,11 +45,13 @@ def pages(site: Path = SITE) -> list[Path]:
     ]
 
 
+def is_redirect(page: Path) -> bool:
+    """Whether a page only leads to another one."""
+    return _soup(page).find("meta", attrs={"http-equiv": REFRESH}) is not None
+
+
 def name_of(page: Path, site: Path = SITE) -> str:
     return page.relative_to(site).as_posix()
-
-
-# ---------------------------------------------------------------------------------------------- files
 
 
 def _parse(page: Path) -> BeautifulSoup:
@@ -82,7 +83,7 @@ def link_problems(page: Path, site: Path = SITE) -> list[str]:
     """Links and anchors that lead nowhere inside the site."""
     soup = _soup(page)
     targets = [str(a["href"]) for a in soup.find_all("a", href=True)]
-    for meta in soup.find_all("meta", attrs={"http-equiv": re.compile("^refresh$", re.IGNORECASE)}):
+    for meta in soup.find_all("meta", attrs={"http-equiv": REFRESH}):
         targets.append(str(meta["content"]).partition("url=")[2])
     problems = []
     for target in dict.fromkeys(targets):
@@ -131,25 +132,52 @@ def asset_problems(page: Path) -> list[str]:
     return problems
 
 
-def image_problems(page: Path) -> list[str]:
-    """Images without alternative text, and images drawn twice."""
-    images = [
+# What is plotted and what is seen cannot be said in fewer words.
+ALT_WORDS = 12
+
+
+def _images(page: Path) -> list[Tag]:
+    """The images of the page's text."""
+    return [
         img for img in _soup(page).select("article img") if "logo" not in (img.get("class") or [])
     ]
-    problems = [
-        f"image without alt text: {img['src']}"
+
+
+def _alt(image: Tag) -> str:
+    return " ".join(str(image.get("alt") or "").split())
+
+
+def image_problems(page: Path) -> list[str]:
+    """Images without alternative text, or with one that says nothing, and images drawn twice."""
+    images = _images(page)
+    problems = [f"image without alt text: {img['src']}" for img in images if not _alt(img)]
+    problems += [
+        f"alt text of fewer than {ALT_WORDS} words: {_alt(img)!r}"
         for img in images
-        if not str(img.get("alt") or "").strip()
+        if 0 < len(_alt(img).split()) < ALT_WORDS
     ]
     names = [str(img["src"]) for img in images]
     # A cell that shows a figure without saying what is seen gets its file's name as alt text.
     problems += [
         f"alt text is a file's name: {img['src']}"
         for img in images
-        if re.search(r"\.(png|svg|jpe?g)$|^_images/", str(img.get("alt") or ""))
+        if re.search(r"\.(png|svg|jpe?g)$|^_images/", _alt(img))
     ]
     problems += [f"image drawn {n} times: {src}" for src, n in Counter(names).items() if n > 1]
     return problems
+
+
+def alt_problems(book: Iterable[Path]) -> list[str]:
+    """Different images of the book with the same alternative text."""
+    described = defaultdict(set)
+    for page in book:
+        for image in _images(page):
+            described[_alt(image).casefold()].add(Path(str(image["src"])).name)
+    return [
+        f"{len(sources)} images with one alt text: {alt!r}"
+        for alt, sources in described.items()
+        if alt and len(sources) > 1
+    ]
 
 
 def text_problems(page: Path) -> list[str]:
@@ -223,128 +251,3 @@ def file_problems(page: Path, site: Path = SITE) -> list[str]:
         *text_problems(page),
         *output_problems(page, site),
     ]
-
-
-# -------------------------------------------------------------------------------------------- browser
-
-CHROMIUM_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-
-# What the rendered page says about itself; run inside it.
-LOOK = r"""
-async () => {
-  const maths = [...document.querySelectorAll('span.math, div.math')];
-  if (maths.length && window.MathJax && MathJax.startup) await MathJax.startup.promise;
-  if (document.fonts) await document.fonts.ready;
-  const images = [...document.images];
-  await Promise.all(images.map((i) => { i.loading = 'eager'; return i.decode().catch(() => null); }));
-  const text = (node) => (node.textContent || '').trim().slice(0, 80);
-  const luminance = (node) => {
-    const rgb = getComputedStyle(node).backgroundColor.match(/[\d.]+/g).map(Number);
-    return rgb.length > 3 && rgb[3] === 0 ? null : (rgb[0] + rgb[1] + rgb[2]) / 765;
-  };
-  const wide = [...document.querySelectorAll('body *')]
-    .filter((n) => n.getBoundingClientRect().right > innerWidth + 1 && n.getClientRects().length)
-    .slice(0, 3).map((n) => n.tagName.toLowerCase() + '.' + [...n.classList].join('.'));
-  return {
-    maths: maths.length,
-    mathsUnrendered: maths.filter((m) => !m.querySelector('mjx-container')).map(text),
-    mathsErrors: [...document.querySelectorAll('mjx-merror, [data-mjx-error]')]
-      .map((e) => e.getAttribute('data-mjx-error') || text(e)),
-    // MathJax shows a command that it does not know as red text instead of an error.
-    mathsUnknown: [...document.querySelectorAll('mjx-container mtext')]
-      .map(text).filter((t) => /^\\[A-Za-z]+/.test(t)),
-    imagesBroken: images.filter((i) => !i.complete || !i.naturalWidth).map((i) => i.getAttribute('src')),
-    imagesDistorted: images
-      .filter((i) => i.naturalWidth && i.width > 30 && i.height > 0)
-      .filter((i) => Math.abs(i.width / i.height * i.naturalHeight / i.naturalWidth - 1) > 0.03)
-      .map((i) => i.getAttribute('src')),
-    theme: document.documentElement.dataset.theme || null,
-    background: luminance(document.body) ?? luminance(document.documentElement),
-    scrollWidth: Math.max(document.documentElement.scrollWidth, document.body.scrollWidth),
-    innerWidth: innerWidth,
-    wide: wide,
-  };
-}
-"""
-
-
-def browse(
-    browser: Browser,
-    url: str,
-    *,
-    mode: str = "light",
-    width: int = 1200,
-    server: str | None = None,
-) -> list[str]:
-    """Open `url` with the network blocked and report what is wrong on it.
-
-    Nothing but files, or `server` (an origin on this machine) if given, is let through.
-    """
-    problems: list[str] = []
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=mode)
-    context.add_init_script(
-        f"localStorage.setItem('mode', '{mode}'); localStorage.setItem('theme', '{mode}');"
-    )
-
-    def is_ours(address: str) -> bool:
-        return address.startswith(server) if server else address.startswith("file:")
-
-    def guard(route: Route) -> None:
-        address = route.request.url
-        if is_ours(address) or address.startswith(("data:", "blob:")):
-            route.continue_()
-        else:
-            problems.append(f"asks another host: {address}")
-            route.abort()
-
-    def failed(request: Request) -> None:
-        if is_ours(request.url):
-            problems.append(f"request failed: {request.url} ({request.failure})")
-
-    context.route("**/*", guard)
-    page = context.new_page()
-    page.on("requestfailed", failed)
-    page.on(
-        "response",
-        lambda r: problems.append(f"answer {r.status}: {r.url}") if r.status >= 400 else None,
-    )
-    page.on("pageerror", lambda error: problems.append(f"script error: {error}"))
-    page.on(
-        "console",
-        lambda m: (
-            problems.append(f"console {m.type}: {m.text}")
-            if m.type in ("error", "warning")
-            else None
-        ),
-    )
-    try:
-        page.goto(url, wait_until="load")
-        page.wait_for_load_state("networkidle")
-        look = page.evaluate(LOOK)
-        page.wait_for_load_state("networkidle")
-    finally:
-        context.close()
-
-    problems += [f"maths not rendered: {text}" for text in look["mathsUnrendered"]]
-    problems += [f"maths error: {text}" for text in look["mathsErrors"]]
-    problems += [f"unknown TeX command: {text}" for text in look["mathsUnknown"]]
-    problems += [f"image did not load: {src}" for src in look["imagesBroken"]]
-    problems += [f"image out of shape: {src}" for src in look["imagesDistorted"]]
-    if look["theme"] is not None:
-        if look["theme"] != mode:
-            problems.append(f"asked for {mode} mode, got {look['theme']}")
-        if look["background"] is not None and (look["background"] > 0.5) != (mode == "light"):
-            problems.append(f"{mode} mode has a background of lightness {look['background']:.2f}")
-    if look["scrollWidth"] > look["innerWidth"]:
-        problems.append(
-            f"scrolls sideways: {look['scrollWidth']} px in a window of {look['innerWidth']} px"
-            f" (reaching out: {', '.join(look['wide'])})"
-        )
-    return list(dict.fromkeys(problems))

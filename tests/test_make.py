@@ -103,6 +103,12 @@ def test_tests_run_on_an_up_to_date_book(project: Project) -> None:
     assert project.calls == ["-m ictd build", "-m pytest"]
 
 
+def test_site_is_packed_by_one_command(project: Project) -> None:
+    project.make("install")
+    project.make("site")
+    assert project.calls == ["-m ictd site"]
+
+
 @pytest.mark.parametrize("name", ["requirements.txt", "pyproject.toml"])
 def test_changed_requirements_are_installed(project: Project, name: str) -> None:
     project.make("install")
@@ -185,6 +191,7 @@ def test_help_is_the_default(project: Project) -> None:
     done = project.make()
     assert "make book" in done.stdout
     assert "make test" in done.stdout
+    assert "make site" in done.stdout
     assert project.calls == []
 
 

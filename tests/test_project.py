@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from browser_checks import AXE
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -88,6 +89,16 @@ def test_constraints_are_exact_and_within_the_requirements() -> None:
             if name in declared:
                 assert declared[name].specifier.contains(specifier.version), (name, declared[name])
     assert {*BOOK, *EXTRAS["dev"]} <= set(PINS)
+
+
+def test_ci_installs_one_version_of_axe_core_where_the_tests_look_for_it() -> None:
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^npm install .*$", ci, re.MULTILINE)
+    assert re.search(r" axe-core@\d+\.\d+\.\d+$", line)
+    (prefix,) = re.findall(r"--prefix (\S+)", line)
+    assert (ROOT / prefix / "node_modules/axe-core/axe.min.js") == AXE
+    assert f"{prefix}/" in lines_of(".gitignore")
+    assert "registry" not in ci
 
 
 # -------------------------------------------------------------------------------------------- the code
@@ -265,6 +276,31 @@ def test_labels_are_unique_over_the_book() -> None:
             labels += [figure["name"] for figure in figures if "name" in figure]
     assert labels
     assert [label for label, n in Counter(labels).items() if n > 1] == []
+
+
+def figures_of(path: Path) -> dict[str, tuple[str, str]]:
+    """Alternative text and caption of each cell of a notebook that is shown as a figure."""
+    settings = {c["id"]: c["metadata"].get("mystnb", {}) for c in load(path)["cells"]}
+    return {
+        f"{path.stem}: {name}": (said.get("image", {}).get("alt", ""), said["figure"]["caption"])
+        for name, said in settings.items()
+        if "figure" in said
+    }
+
+
+def test_figures_say_what_is_seen_and_no_two_say_the_same() -> None:
+    """Plain sentences, since a screen reader reads TeX letter by letter; not the caption again."""
+    shown = {name: said for path in NOTEBOOKS for name, said in figures_of(path).items()}
+    assert len(shown) > 5
+    for name, (alt, caption) in shown.items():
+        assert len(alt.split()) >= 20, name
+        assert re.fullmatch(r"[A-Z].*\.", alt), name
+        assert len(re.findall(r"\.(?: |$)", alt)) >= 2, f"{name}: what is plotted, and what is seen"
+        assert not re.search(r"[$\\{}`]", alt), name
+        assert caption not in alt, name
+    for place in (0, 1):
+        said = Counter(" ".join(texts[place].casefold().split()) for texts in shown.values())
+        assert [text for text, n in said.items() if n > 1] == []
 
 
 def test_no_page_defines_tex_macros() -> None:

@@ -37,6 +37,13 @@ def test_the_first_commands_are_those_of_ci() -> None:
     assert re.search(r"make test", ci, re.MULTILINE)
 
 
+def test_make_targets_that_are_named_exist() -> None:
+    named = set(re.findall(r"`?make ([a-z]+)", README))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert {"book", "test", "site"} <= named
+    assert named <= set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+
+
 def test_the_way_without_make_is_that_of_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for command in ("-m ictd build", "-m pytest", "-r requirements.txt"):

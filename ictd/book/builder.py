@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from . import machine, provenance, site
+from . import machine, offline, provenance, site
 from .cache import Store, StoredRun
 from .errors import BookError
 from .files import locked, read_json, recover_folder, write_json
@@ -142,6 +142,7 @@ def _make_site(project: Project, runs: dict[Path, StoredRun], force: bool) -> Pa
     else:
         say("rendering the site")
         site.render(project, staged)
+        offline.forget(project)
     keys = {run.info["chapter"]: run.key for run in runs.values()}
     write_json(_book_path(project), {"site": fingerprint, "runs": keys})
     return index

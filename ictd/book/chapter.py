@@ -252,4 +252,4 @@ def _table(claims: Iterable[Claim]) -> str:
         )
         for claim in claims
     ]
-    return markdown.table(("id", "claim", "source", "bound", "measured", ""), rows)
+    return markdown.table(("id", "claim", "source", "bound", "measured", "holds"), rows)

@@ -1,4 +1,4 @@
-"""The command `ictd`: run a chapter, build the book, list its claims, try them at other seeds.
+"""The command `ictd`: run a chapter, build the book, pack it, list its claims, try them at other seeds.
 
 Exit status: 0 done, 1 a chapter or the site failed, 2 something in the command is not accepted.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from . import builder, ledger, notebook, provenance, results, trials
+from . import builder, ledger, notebook, offline, provenance, results, trials
 from .cache import StoredRun
 from .errors import BookError
 from .parameters import Declaration, ParameterError
@@ -90,6 +90,9 @@ def _parser() -> argparse.ArgumentParser:
         "--record-times", action="store_true", help="write the times to chapters/times.json"
     )
 
+    packed = commands.add_parser("site", help="build, and pack the site as a zip to read offline")
+    packed.set_defaults(command=_site)
+
     claims = commands.add_parser("claims", help="list what the last build checked")
     claims.set_defaults(command=_claims)
     claims.description = (
@@ -158,6 +161,13 @@ def _build(options: argparse.Namespace) -> int:
         find_project(), force=options.force, record_times=options.record_times
     )
     print(index)
+    return 0
+
+
+def _site(options: argparse.Namespace) -> int:
+    project = find_project()
+    builder.build_book(project)
+    print(offline.pack(project))
     return 0
 
 

@@ -14,18 +14,14 @@ from pathlib import Path
 from typing import IO, Any
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file of text, UTF-8 with unix line ends, aside and rename it into place."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file aside and rename it into place."""
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Write a file aside; at the end of the block, if nothing was raised, it is renamed into place."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         _as_usual(aside, 0o666)
@@ -33,6 +29,17 @@ def write_bytes(path: Path, content: bytes) -> None:
     except BaseException:
         os.unlink(aside)
         raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of text, UTF-8 with unix line ends, aside and rename it into place."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file aside and rename it into place."""
+    with replacing(path) as stream:
+        stream.write(content)
 
 
 def _as_usual(path: str | Path, mode: int) -> None:

@@ -39,6 +39,8 @@ PIXEL = (
     "=="
 )
 
+# The landing page's place for a link to the zip of the site.
+PLACE = '<div class="offline-copy"></div>'
 
 Cell = str | tuple[str, str]
 
@@ -103,7 +105,7 @@ class Toy:
         self.write_index("An index.")
 
     def write_index(self, text: str) -> None:
-        (self.root / "chapters" / "index.md").write_text(f"# Toy book\n\n{text}\n")
+        (self.root / "chapters" / "index.md").write_text(f"# Toy book\n\n{text}\n\n{PLACE}\n")
 
     def copy(self, folder: Path) -> Toy:
         """A copy of the book as it is, stored runs and all, with a library of its own."""

@@ -6,17 +6,21 @@ import functools
 import http.server
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from site_checks import CHROMIUM_FLAGS, NO_SITE, SITE, name_of, pages
+from browser_checks import CHROMIUM, CHROMIUM_FLAGS, Reader, Visit, axe_source
+from site_checks import NO_SITE, SITE, is_redirect, name_of, pages
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "page" in metafunc.fixturenames:
-        found = pages() or [SITE / "index.html"]
-        metafunc.parametrize("page", found, ids=[name_of(p) for p in found])
+    """`page` is every page; `shown` leaves out those that only lead to another."""
+    for name in {"page", "shown"} & set(metafunc.fixturenames):
+        found = [p for p in pages() if name == "page" or not is_redirect(p)]
+        found = found or [SITE / "index.html"]
+        metafunc.parametrize(name, found, ids=[name_of(p) for p in found])
 
 
 @pytest.fixture(scope="session")
@@ -31,8 +35,7 @@ def site() -> Path:
 def browser() -> Iterator[object]:
     from playwright.sync_api import sync_playwright
 
-    names = ("chromium", "chromium-browser", "google-chrome")
-    program = next(filter(None, map(shutil.which, names)), None)
+    program = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if program is None:
         pytest.fail("no Chromium on PATH; on Debian: apt install chromium", pytrace=False)
     with sync_playwright() as playwright:
@@ -55,3 +58,34 @@ def server(site: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{httpd.server_port}"
         httpd.shutdown()
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def reader(browser: Any) -> Callable[..., Reader]:
+    """A `Reader` of the given kind; the same kind is the same reader, and one window."""
+    return functools.cache(functools.partial(Reader, browser))
+
+
+# The visits of each page. Paper has one width and colour, whatever the window's: a dark page is the hard one.
+VISITS = {
+    "light, from a file": {},
+    "dark, from a server": {"mode": "dark", "paper": True},
+    "phone, from a server": {"width": 360},
+}
+
+
+@pytest.fixture(scope="module")
+def visit(reader: Callable[..., Reader], server: str) -> Callable[[str, Path], Visit]:
+    """The visit of a page, of a kind named in `VISITS`; each is made once.
+
+    A page takes its time to load, so that all that is told from one load is found out at once.
+    """
+    axe = axe_source()
+
+    @functools.cache
+    def once(kind: str, page: Path) -> Visit:
+        if "file" in kind:
+            return reader(axe=axe, **VISITS[kind]).visit(page.as_uri())
+        return reader(server=server, axe=axe, **VISITS[kind]).visit(f"{server}/{name_of(page)}")
+
+    return once

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
-from site_checks import browse, file_problems, name_of, pages
+from browser_checks import ACCEPTED, axe_source
+from site_checks import alt_problems, file_problems, name_of, pages
 
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
 
@@ -20,6 +22,14 @@ def maths(tex: str) -> str:
 BROKEN_FILES = {
     "dead link": ('<a href="nowhere.html">x</a>', "link to a missing file: nowhere.html"),
     "dead anchor": ('<a href="#nowhere">x</a>', "link to a missing anchor: #nowhere"),
+    "dead anchor of another page": (
+        '<a href="index.html#nowhere">x</a>',
+        "link to a missing anchor: index.html#nowhere",
+    ),
+    "redirect to nowhere": (
+        '<meta http-equiv="Refresh" content="0; url=nowhere.html">',
+        "link to a missing file: nowhere.html",
+    ),
     "link out of the site": ('<a href="../../../etc.html">x</a>', "link leaves the site"),
     "script of another host": (
         '<script src="https://a.invalid/x.js"></script>',
@@ -29,8 +39,21 @@ BROKEN_FILES = {
         '<link rel="stylesheet" href="//a.invalid/x.css">',
         "loads from another host",
     ),
+    "image of another host": (
+        '<img src="https://a.invalid/x.png" alt="a">',
+        "loads from another host",
+    ),
+    "font of another host": (
+        '<link rel="preload" as="font" href="https://a.invalid/x.woff2">',
+        "loads from another host",
+    ),
     "missing script": ('<script src="missing.js"></script>', "loads a missing file: missing.js"),
     "no alt text": (f'<img src="{PIXEL}">', "image without alt text"),
+    "empty alt text": (f'<img src="{PIXEL}" alt=" ">', "image without alt text"),
+    "alt text that says nothing": (
+        f'<img src="{PIXEL}" alt="A figure.">',
+        "alt text of fewer than",
+    ),
     "file name as alt text": (
         f'<img src="{PIXEL}" alt="../_images/ab12.png">',
         "alt text is a file's name",
@@ -61,34 +84,135 @@ BROKEN_FILES = {
     ),
 }
 
+# As above; all of them are put into one page, and each has to be reported beside the others.
 BROKEN_IN_BROWSER = {
     "maths error": (maths(r"\frac{1}"), "maths error: Missing argument"),
     "unknown TeX command": (maths(r"\ictdnone{x}"), "unknown TeX command: \\ictdnone"),
     "maths left alone": (
-        '<span class="math tex2jax_ignore mathjax_ignore">x</span>',
-        "maths not rendered",
+        '<span class="math tex2jax_ignore mathjax_ignore">alone</span>',
+        "maths not rendered: alone",
     ),
-    "console error": ("<script>console.error('broken')</script>", "console error: broken"),
-    "console warning": ("<script>console.warn('broken')</script>", "console warning: broken"),
+    "console error": ("<script>console.error('bad')</script>", "console error: bad"),
+    "console warning": ("<script>console.warn('poor')</script>", "console warning: poor"),
     "script error": ("<script>null.x</script>", "script error"),
     "fetch from another host": (
         "<script>fetch('https://a.invalid/').catch(() => 0)</script>",
-        "asks another host",
+        "asks another host for a fetch: https://a.invalid/",
+    ),
+    "script of another host": (
+        '<script src="https://a.invalid/x.js"></script>',
+        "asks another host for a script: https://a.invalid/x.js",
+    ),
+    "style of another host": (
+        '<link rel="stylesheet" href="https://a.invalid/x.css">',
+        "asks another host for a stylesheet: https://a.invalid/x.css",
+    ),
+    "font of another host": (
+        "<style>@font-face { font-family: far; src: url(https://a.invalid/x.woff2) }</style>"
+        '<p style="font-family: far">x</p>',
+        "asks another host for a font: https://a.invalid/x.woff2",
+    ),
+    "image of another host": (
+        '<img src="https://a.invalid/x.png" alt="a">',
+        "asks another host for a image: https://a.invalid/x.png",
+    ),
+    "background of another host": (
+        '<p style="background: url(https://a.invalid/y.png)">x</p>',
+        "asks another host for a image: https://a.invalid/y.png",
     ),
     "missing image": ('<img src="missing.png" alt="a">', "image did not load: missing.png"),
     "image out of shape": (
         f'<img src="{PIXEL}" alt="a" style="width: 200px; height: 90px !important">',
         "image out of shape",
     ),
-    "missing style": ('<link rel="stylesheet" href="missing.css">', "request failed"),
-    "wide table": ('<div style="width: 3000px; height: 1px">x</div>', "scrolls sideways"),
+    "missing style": ('<link rel="stylesheet" href="missing.css">', "missing.css (net::ERR"),
+    "wide block": ('<div style="width: 3000px; height: 1px">x</div>', "scrolls sideways: "),
+    "wide block in a fold": (
+        '<details><summary>x</summary><div style="width: 4000px">x</div></details>',
+        "scrolls sideways: 4",
+    ),
+    "cut off": (
+        '<div style="overflow: hidden"><p style="width: 900px">too wide</p></div>',
+        "cut off on the right: 'too wide'",
+    ),
+    "formula cut off": (
+        maths(r"wide \hspace{50em} wide").replace("<span", '<span style="overflow: hidden"'),
+        "cut off on the right: 'widewide'",
+    ),
+}
+
+# Each on a page of its own, since it spoils the whole page.
+SPOILT_IN_BROWSER = {
     "no dark mode": (
         "<script>onload = () => { document.documentElement.dataset.theme = 'light' }</script>",
-        "asked for dark mode",
+        "asked for dark mode, got light",
+    ),
+    "no mode at all": (
+        "<script>onload = () => { delete document.documentElement.dataset.theme }</script>",
+        "asked for dark mode, got None",
     ),
     "white in dark mode": (
         "<style>body { background: white !important }</style>",
         "dark mode has a background",
+    ),
+}
+
+BROKEN_FOR_AXE = {
+    "contrast": ('<p style="color: #888; background: #777">pale</p>', "serious", "color-contrast"),
+    "image": (f'<img src="{PIXEL}">', "critical", "image-alt"),
+    "button": ("<button></button>", "critical", "button-name"),
+    "link": ('<a href="#"></a>', "serious", "link-name"),
+    "field": ("<input>", "critical", "label"),
+    "list": ("<ul><p>x</p></ul>", "serious", "list"),
+    "box that scrolls": (
+        '<div style="width: 90px; overflow: auto"><p style="white-space: nowrap">wide, wide text</p></div>',
+        "serious",
+        "scrollable-region-focusable",
+    ),
+    "folded": (
+        '<details><summary>x</summary><p style="color: #876; background: #765">pale</p></details>',
+        "serious",
+        'color-contrast: <p style="color: #876',
+    ),
+    # The rule of an exception, on an element that it is not made for.
+    "name of a button": (
+        '<button class="mine" aria-label="this">that</button>',
+        "serious",
+        'label-content-name-mismatch: <button class="mine',
+    ),
+}
+
+BROKEN_ON_PAPER = {
+    "block over the margin": (
+        '<div class="over" style="width: 900px">x</div>',
+        "cut on paper: div.over",
+    ),
+    "block before the margin": (
+        '<div class="ahead" style="margin-left: -400px; width: 90px">x</div>',
+        "cut on paper: div.ahead",
+    ),
+    "box that scrolls": (
+        '<div class="box" style="overflow: auto"><p style="width: 900px">x</p></div>',
+        "cut on paper: div.box",
+    ),
+    "box of a height": (
+        '<div class="low" style="overflow: auto; height: 20px"><p style="height: 90px">x</p></div>',
+        "cut on paper: div.low",
+    ),
+    "line of code": (
+        '<pre style="white-space: pre !important">' + "x" * 300 + "</pre>",
+        'cut on paper: pre "xxx',
+    ),
+    "formula": (
+        maths(r"\hspace{70em} x").replace("span", "div"),
+        "cut on paper: mjx-math",
+    ),
+    "line of text": ('<p style="white-space: nowrap">' + "word " * 90 + "</p>", 'paper: p "word'),
+    "button": ('<button class="odd">x</button>', "printed though it is no text: button.odd"),
+    "sidebar": (
+        "<style>@media print { .bd-sidebar-primary { display: flex !important;"
+        " visibility: visible !important } }</style>",
+        "printed though it is no text: div.bd-sidebar-primary",
     ),
 }
 
@@ -113,6 +237,15 @@ def broken(site: Path, harm: str) -> Path:
     text = good.read_text(encoding="utf-8")
     assert "</article>" in text
     page.write_text(text.replace("</article>", f"{harm}</article>", 1), encoding="utf-8")
+    return page
+
+
+def without(site: Path, good: Path, asset: str) -> Path:
+    """A page of the site that lacks one of the files it loads."""
+    text = good.read_text(encoding="utf-8")
+    assert asset in text
+    page = good.with_name("broken.html")
+    page.write_text(text.replace(asset, asset.replace("/", "/missing-")), encoding="utf-8")
     return page
 
 
@@ -146,6 +279,24 @@ def test_tex_in_the_sidebar_is_seen(copy: Path) -> None:
     assert any("TeX shows raw in the sidebar" in problem for problem in file_problems(page, copy))
 
 
+def test_two_figures_with_one_alt_text_are_seen(copy: Path) -> None:
+    """Over the whole book: the two may be on different pages, and differ in case and spaces."""
+    shown = [page for page in pages(copy) if page.name != "broken.html"]
+    image = next(
+        tag
+        for page in shown
+        for tag in re.findall(r"<img [^>]*_images/[^>]*>", page.read_text(encoding="utf-8"))
+    )
+    alt = re.search(r'alt="([^"]+)"', image)[1]
+    again = f'<img src="{PIXEL}" alt="{alt.upper().replace(" ", "  ", 1)}">'
+    assert alt_problems(shown) == []
+    (problem,) = alt_problems([*shown, broken(copy, again)])
+    assert problem.startswith("2 images with one alt text")
+    # One figure, linked to from two pages, is described in one way.
+    page = broken(copy, image)
+    assert alt_problems([*shown, page]) == []
+
+
 def test_a_lost_output_is_seen(copy: Path) -> None:
     chapter = next(
         p
@@ -168,30 +319,113 @@ def test_a_lost_output_is_seen(copy: Path) -> None:
     )
 
 
+def together(harms: dict[str, tuple[str, ...]]) -> str:
+    return "\n".join(harm for harm, *_ in harms.values())
+
+
+@pytest.fixture(scope="module")
+def seen(reader, copy: Path) -> list[str]:
+    page = broken(copy, together(BROKEN_IN_BROWSER))
+    return reader(mode="dark", width=360).visit(page.as_uri()).problems
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("kind", BROKEN_IN_BROWSER)
-def test_a_broken_page_is_seen_in_the_browser(browser, copy: Path, kind: str) -> None:
-    harm, report = BROKEN_IN_BROWSER[kind]
-    problems = browse(browser, broken(copy, harm).as_uri(), mode="dark", width=360)
+def test_a_broken_page_is_seen_in_the_browser(seen: list[str], kind: str) -> None:
+    report = BROKEN_IN_BROWSER[kind][-1]
+    assert any(report in problem for problem in seen), seen
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("kind", SPOILT_IN_BROWSER)
+def test_a_spoilt_page_is_seen_in_the_browser(reader, copy: Path, kind: str) -> None:
+    harm, report = SPOILT_IN_BROWSER[kind]
+    problems = reader(mode="dark", width=360).visit(broken(copy, harm).as_uri()).problems
     assert any(report in problem for problem in problems), problems
 
 
 @pytest.mark.browser
-def test_maths_is_missed_when_mathjax_is(browser, copy: Path) -> None:
-    page = broken(copy, "")
-    text = page.read_text(encoding="utf-8")
-    page.write_text(
-        text.replace("mathjax/tex-chtml-full.js", "mathjax/missing.js"), encoding="utf-8"
-    )
-    problems = browse(browser, page.as_uri())
+def test_maths_is_missed_when_mathjax_is(reader, copy: Path) -> None:
+    page = without(copy, broken(copy, ""), "mathjax/tex-chtml-full.js")
+    problems = reader().visit(page.as_uri()).problems
     assert any("request failed" in problem for problem in problems), problems
     assert any("maths not rendered" in problem for problem in problems), problems
 
 
 @pytest.mark.browser
-def test_a_missing_file_is_seen_over_http(browser, server: str) -> None:
-    problems = browse(browser, f"{server}/nowhere.html", server=server)
+def test_a_missing_file_is_seen_over_http(reader, server: str) -> None:
+    problems = reader(server=server).visit(f"{server}/nowhere.html").problems
     assert any("answer 404" in problem for problem in problems), problems
+
+
+# ------------------------------------------------------------------------------------------------ axe
+
+
+@pytest.fixture(scope="module")
+def violations(reader, copy: Path) -> list[str]:
+    page = broken(copy, together(BROKEN_FOR_AXE))
+    return reader(axe=axe_source()).visit(page.as_uri()).axe
+
+
+@pytest.mark.browser
+@pytest.mark.axe
+@pytest.mark.parametrize("kind", BROKEN_FOR_AXE)
+def test_a_violation_is_seen(violations: list[str], kind: str) -> None:
+    _, impact, rule = BROKEN_FOR_AXE[kind]
+    found = [
+        problem for problem in violations if problem.startswith(f"{impact} violation of {rule}")
+    ]
+    assert found, violations
+
+
+@pytest.mark.browser
+@pytest.mark.axe
+def test_an_exception_that_nothing_needs_is_seen(reader, copy: Path) -> None:
+    """Without the button that it is for, an entry is not among those that were met."""
+    page = broken(copy, "<script>document.querySelector('.search-button-field').remove()</script>")
+    met = reader(axe=axe_source()).visit(page.as_uri()).accepted
+    missed = [ACCEPTED[place].selector for place in {*range(len(ACCEPTED))} - met]
+    assert missed == ["button.search-button-field"]
+
+
+WIDE = maths(r"\text{wide}\hspace{70em}\text{formula}").replace("span", "div")
+
+
+@pytest.mark.browser
+@pytest.mark.axe
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("broken.html", "scrollable-region-focusable"), ("references.html", "aria-required-children")],
+)
+def test_the_script_of_the_book_is_needed(reader, copy: Path, name: str, rule: str) -> None:
+    broken(copy, f"<details><summary>fold</summary>{WIDE}</details>")
+    page = copy / "chapters" / name
+    axe = reader(width=360, axe=axe_source())
+    assert axe.visit(page.as_uri()).axe == []
+    found = axe.visit(without(copy, page, "_static/book.js").as_uri()).axe
+    assert any(rule in problem for problem in found), found
+
+
+# ---------------------------------------------------------------------------------------------- paper
+
+
+@pytest.fixture(scope="module")
+def printed(reader, copy: Path) -> list[str]:
+    return reader(paper=True).visit(broken(copy, together(BROKEN_ON_PAPER)).as_uri()).paper
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("kind", BROKEN_ON_PAPER)
+def test_what_is_cut_on_paper_is_seen(printed: list[str], kind: str) -> None:
+    report = BROKEN_ON_PAPER[kind][-1]
+    assert any(report in problem for problem in printed), printed
+
+
+@pytest.mark.browser
+def test_a_dark_page_on_paper_is_seen(reader, copy: Path) -> None:
+    page = without(copy, broken(copy, ""), "_static/book.js")
+    problems = reader(mode="dark", paper=True).visit(page.as_uri()).paper
+    assert any("pale on paper" in problem for problem in problems), problems
 
 
 def test_names_are_relative_to_the_site(site: Path) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 import yaml
 from site_checks import (
     PROJECT,
+    alt_problems,
     asset_problems,
     image_problems,
     link_problems,
     output_problems,
+    pages,
     text_problems,
 )
 
@@ -36,6 +38,10 @@ def test_everything_loaded_is_part_of_the_site(page: Path, site: Path) -> None:
 
 def test_images_have_alt_text_and_are_drawn_once(page: Path, site: Path) -> None:
     assert image_problems(page) == []
+
+
+def test_no_two_figures_have_the_same_alt_text(site: Path) -> None:
+    assert alt_problems(pages(site)) == []
 
 
 def test_no_raw_directive_or_tex_is_seen(page: Path, site: Path) -> None:

@@ -1,0 +1,97 @@
+"""The site as one zip, to be read without a network, and the link to it on the landing page."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from .errors import BookError
+from .files import locked, replacing, write_text
+from .project import Project
+
+#: The folder that the zip unpacks to, and the name under which the site offers the zip.
+NAME = "ictd-book"
+# The landing page has this element, empty. It is filled where there is a zip, in the page's file itself: a
+# script could look for the zip only after the page is shown, and not at all from a file.
+_PLACE = re.compile(r'(<div class="offline-copy">).*?(</div>)', re.DOTALL)
+# The earliest date that the format knows: the same site makes the same zip.
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def pack(project: Project) -> Path:
+    """Zip the built site to `_build/site.zip`, offer the zip in the site, and return its path.
+
+    The zipped landing page has no link, since the zip is not in itself. The zip is in its place
+    before the link to it, and a new site replaces both: see `forget`.
+
+    Raises:
+        BookError: If there is no site, or its landing page has no place for the link.
+    """
+    with locked(project.build_folder / "lock"):
+        site = project.build_folder / "html"
+        landing = site / project.pages()[0].relative_to(project.root).with_suffix(".html")
+        if not landing.is_file():
+            raise BookError("there is no built book to pack; run: ictd build")
+        target = _target(project)
+        write_zip(site, landing, target)
+        with replacing(site / f"{NAME}.zip") as offered, open(target, "rb") as zipped:
+            shutil.copyfileobj(zipped, offered)
+        up = "../" * (len(landing.relative_to(site).parts) - 1)
+        link = (
+            f'<p><a href="{up}{NAME}.zip" download>The whole book as a zip</a>, '
+            f"{target.stat().st_size / 1e6:.1f} MB, to be read without a network: "
+            "unpack it and open <code>index.html</code>.</p>"
+        )
+        write_text(landing, _with_link(landing, link))
+    return target
+
+
+def forget(project: Project) -> None:
+    """Remove the zip of a site that another one has replaced."""
+    _target(project).unlink(missing_ok=True)
+
+
+def write_zip(site: Path, landing: Path, target: Path) -> None:
+    """Zip a site, in one folder and a fixed order, as it is without the zip.
+
+    Args:
+        site: Folder of the site.
+        landing: Its landing page.
+        target: The zip, replaced when the new one is complete.
+
+    Raises:
+        BookError: If the landing page has no place for a link.
+    """
+    plain = _with_link(landing, "")
+    with replacing(target) as stream, zipfile.ZipFile(stream, "w") as archive:
+        for path in _files(site):
+            entry = zipfile.ZipInfo(f"{NAME}/{path.relative_to(site).as_posix()}", _DATE)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            data = plain.encode() if path == landing else path.read_bytes()
+            archive.writestr(entry, data, compresslevel=9)
+
+
+def _files(site: Path) -> Iterator[Path]:
+    """What a reader needs of a site, in order: no hidden files, and not the zip."""
+    for path in sorted(site.rglob("*")):
+        inside = path.relative_to(site)
+        hidden = any(part.startswith(".") for part in inside.parts)
+        if path.is_file() and not hidden and inside != Path(f"{NAME}.zip"):
+            yield path
+
+
+def _with_link(landing: Path, link: str) -> str:
+    """The text of the landing page with a link, or none, in the place for it."""
+    text = landing.read_text(encoding="utf-8")
+    text, places = _PLACE.subn(lambda place: place[1] + link + place[2], text)
+    if places != 1:
+        raise BookError(f'{landing.name} needs one <div class="offline-copy"></div> for the link')
+    return text
+
+
+def _target(project: Project) -> Path:
+    return project.build_folder / "site.zip"
