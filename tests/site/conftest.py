@@ -66,7 +66,7 @@ def reader(browser: Any) -> Callable[..., Reader]:
     return functools.cache(functools.partial(Reader, browser))
 
 
-# The visits of each page. Paper has one width and colour, whatever the window's: a dark page is the hard one.
+# The visits of each page. Paper has one width and colour, whatever the window's: dark is the hard case.
 VISITS = {
     "light, from a file": {},
     "dark, from a server": {"mode": "dark", "paper": True},
