@@ -28,6 +28,14 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
+// The parameters of a long signature are a list of definitions without terms, which is no such list.
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".sig dl").forEach((list) => {
+    list.setAttribute("role", "list");
+    for (const item of list.children) item.setAttribute("role", "listitem");
+  });
+});
+
 // Paper is white: a dark page is printed in its light colours.
 let shown = null;
 window.addEventListener("beforeprint", () => {
