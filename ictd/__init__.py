@@ -11,6 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ictd._citation import citation
+from ictd._kernel_operator import KernelOperator
+from ictd.bounds import Theorem2, hitting_times, limit_covariance, theorem_2
 from ictd.counts import Counts
 from ictd.features import (
     one_hot_features,
@@ -20,6 +22,7 @@ from ictd.features import (
 )
 from ictd.kernels import inner_product_scores, similarity_scores, softmax_kernel, visit_weights
 from ictd.mrp import MarkovRewardProcess, Trajectory, boyan_chain, loop_chain, random_chain
+from ictd.operator import empirical_operator, population_operator
 from ictd.td import (
     certainty_equivalence,
     linear_td,
@@ -53,9 +56,11 @@ __version__ = "0.1.0"
 __all__ = [
     "Counts",
     "DualHeadTransformer",
+    "KernelOperator",
     "LinearTransformer",
     "MarkovRewardProcess",
     "SoftmaxTransformer",
+    "Theorem2",
     "Trajectory",
     "attention_matrix",
     "boyan_chain",
@@ -63,7 +68,10 @@ __all__ = [
     "citation",
     "context_mask",
     "current_value_matrix",
+    "empirical_operator",
+    "hitting_times",
     "inner_product_scores",
+    "limit_covariance",
     "linear_attention",
     "linear_prompt",
     "linear_td",
@@ -71,6 +79,7 @@ __all__ = [
     "loop_chain",
     "lstd",
     "one_hot_features",
+    "population_operator",
     "prompt",
     "radial_basis_features",
     "random_chain",
@@ -86,6 +95,7 @@ __all__ = [
     "target_value_matrix",
     "td_direction",
     "temporal_shift_matrices",
+    "theorem_2",
     "uniform_features",
     "visit_weights",
     "weighted_softmax_td",

@@ -8,6 +8,7 @@ Every array may carry leading batch dimensions: one object then holds many chain
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -162,6 +163,41 @@ class MarkovRewardProcess:
         states = walk(start, rows, uniforms).reshape(*self.batch, n + 1)
         rewards = np.take_along_axis(self.reward, states[..., :-1], axis=-1)
         return Trajectory(states, rewards)
+
+    def stream(
+        self, n: int, rng: np.random.Generator, chunk: int = 1 << 18
+    ) -> Iterator[Trajectory]:
+        """Sample n transitions of a single chain in chunks, so that memory does not grow with n.
+
+        A chunk starts at the state where the one before it ended, as ``Counts.of_stream`` expects.
+        Put together, they are the trajectory that ``sample(n, rng)`` draws from the same generator.
+
+        Args:
+            n: number of transitions, ≥ 1.
+            rng: a ``numpy.random.Generator``.
+            chunk: transitions of a chunk, ≥ 1; the last may have fewer.
+
+        Returns:
+            An iterator over trajectories with states (m+1,) and rewards (m,).
+
+        Raises:
+            ValueError: the object holds a batch of chains, or n, rng or chunk is not as above.
+        """
+        if self.batch:
+            raise ValueError(f"stream must be called on a single chain, got a batch {self.batch}")
+        n = _checks.integer("n", n, 1)
+        chunk = _checks.integer("chunk", chunk, 1)
+        return self._stream(n, _checks.generator(rng), chunk)
+
+    def _stream(self, n: int, rng: np.random.Generator, chunk: int) -> Iterator[Trajectory]:
+        rows = _cumulative(self.transition)
+        start = _cumulative(self.initial[None])
+        states = _walk_each(start, rows[None], rng.random((1, 1)))[0]
+        for done in range(0, n, chunk):
+            uniforms = rng.random((1, min(chunk, n - done)))
+            last = states[-1:]
+            states = np.append(last, _walk_each(rows[last], rows[None], uniforms)[0])
+            yield Trajectory(states, self.reward[states[:-1]])
 
 
 def boyan_chain(

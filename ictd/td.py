@@ -6,18 +6,16 @@ errors of the old values. A context may be a batch; leading dimensions broadcast
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ictd import _checks
 from ictd._checks import FloatArray
+from ictd._iteration import StepSize, iterate, schedule, start_values
 from ictd.counts import Counts
 from ictd.kernels import check_scores, similarity_scores, visit_weights
 from ictd.mrp import Trajectory
-
-StepSize = float | Callable[[int], float] | Any
 
 
 def weighted_softmax_td(
@@ -51,10 +49,10 @@ def weighted_softmax_td(
     g = check_scores(scores)
     S = g.shape[-1]
     gamma = _checks.discount(gamma)
-    alphas = _schedule(step_size, n_steps)
+    alphas = schedule(step_size, n_steps)
     counts = Counts.of(trajectory, S)
     batch = _checks.broadcast(scores=g.shape[:-2], trajectory=trajectory.states.shape[:-1])
-    v = _start("initial", initial, S, batch)
+    v = start_values("initial", initial, S, batch)
     weights = visit_weights(g, counts.visits)
 
     def update(v: FloatArray) -> FloatArray:
@@ -62,7 +60,7 @@ def weighted_softmax_td(
         direction: FloatArray = (weights @ counts.td_error_sums(v, gamma)[..., None])[..., 0]
         return direction
 
-    return _iterate(v, update, alphas)
+    return iterate(v, update, alphas)
 
 
 def tabular_td(
@@ -126,10 +124,10 @@ def linear_td_weights(
     x = _checks.features(features)
     S, d = x.shape[-2:]
     gamma = _checks.discount(gamma)
-    alphas = _schedule(step_size, n_steps)
+    alphas = schedule(step_size, n_steps)
     counts = Counts.of(trajectory, S)
     batch = _checks.broadcast(features=x.shape[:-2], trajectory=trajectory.states.shape[:-1])
-    w = _start("initial", initial, d, batch)
+    w = start_values("initial", initial, d, batch)
     x_transposed = np.swapaxes(x, -1, -2) / trajectory.n
 
     def update(w: FloatArray) -> FloatArray:
@@ -137,7 +135,7 @@ def linear_td_weights(
         direction: FloatArray = (x_transposed @ errors[..., None])[..., 0]
         return direction
 
-    return _iterate(w, update, alphas)
+    return iterate(w, update, alphas)
 
 
 def linear_td(
@@ -236,36 +234,3 @@ def certainty_equivalence(trajectory: Trajectory, n_states: int, gamma: float) -
     system = diagonal - gamma * counts.transitions
     values = np.linalg.solve(system, counts.reward_sums[..., None])[..., 0]
     return values.astype(np.float64)
-
-
-def _iterate(
-    start: FloatArray, update: Callable[[FloatArray], FloatArray], alphas: FloatArray
-) -> FloatArray:
-    iterates = np.empty((len(alphas) + 1, *start.shape))
-    iterates[0] = start
-    for t, alpha in enumerate(alphas):
-        iterates[t + 1] = iterates[t] + alpha * update(iterates[t])
-    return np.ascontiguousarray(np.moveaxis(iterates, 0, -2))
-
-
-def _schedule(step_size: StepSize, n_steps: int) -> FloatArray:
-    n_steps = _checks.integer("n_steps", n_steps, 0)
-    if callable(step_size):
-        step_size = [step_size(t) for t in range(n_steps)]
-    alphas = _checks.floats("step_size", step_size)
-    if alphas.shape not in {(), (n_steps,)}:
-        raise ValueError(
-            f"step_size must be a number or a sequence of n_steps = {n_steps} numbers, "
-            f"got shape {alphas.shape}"
-        )
-    return np.broadcast_to(alphas, (n_steps,))
-
-
-def _start(name: str, value: Any, size: int, batch: tuple[int, ...]) -> FloatArray:
-    if value is None:
-        return np.zeros((*batch, size))
-    array = _checks.floats(name, value)
-    if array.shape not in {(size,), (*batch, size)}:
-        wanted = f"({size},)" + (f" or {(*batch, size)}" if batch else "")
-        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
-    return np.broadcast_to(array, (*batch, size))

@@ -250,14 +250,242 @@ MUTATIONS = [
     Mutation(
         "transitions-transposed",
         "counts",
-        ".reshape(*batch, S, S)",
-        ".reshape(*batch, S, S).swapaxes(-1, -2)",
+        "self.transitions.reshape(*self.batch, self.S, self.S)",
+        "self.transitions.reshape(*self.batch, self.S, self.S).swapaxes(-1, -2)",
     ),
     Mutation(
-        "source-and-next-swapped", "counts", "source = states[..., :-1]", "source = states[..., 1:]"
+        "source-and-next-swapped",
+        "counts",
+        "cell = self.first_cell + states[:, start:stop]",
+        "cell = self.first_cell + states[:, start + 1 : stop + 1]",
     ),
     Mutation("td-error-without-gamma", "counts", "+ gamma * bootstrap", "+ bootstrap"),
     Mutation("td-error-counts-a-visit-once", "counts", "- self.visits * values", "- values"),
+    Mutation("streams-need-not-join", "counts", "if (first != last_state).any():", "if False:"),
+    Mutation(
+        "chunks-added-out-of-order",
+        "counts",
+        "np.concatenate([np.arange(n_cells), cell])",
+        "np.concatenate([np.arange(n_cells) * 0, cell])",
+    ),
+    Mutation("blocks-of-everything", "counts", "_BLOCK = 1 << 17", "_BLOCK = 1 << 40"),
+    Mutation(
+        "sum-without-the-rewards-of-one",
+        "counts",
+        "self.reward_sums + other.reward_sums,",
+        "self.reward_sums,",
+    ),
+    Mutation(
+        "last-block-cut-short",
+        "counts",
+        "stop = min(start + length, trajectory.n)",
+        "stop = min(start + length, trajectory.n - (start > 0))",
+    ),
+    # The operator.
+    Mutation(
+        "kernel-counts-a-visit-once",
+        "_kernel_operator",
+        "visit_weights(scores, visits) * visits[..., None, :]",
+        "visit_weights(scores, visits)",
+        ("operator",),
+    ),
+    Mutation(
+        "next-states-before-the-kernel",
+        "_kernel_operator",
+        "self.M @ self.transition",
+        "self.transition @ self.M",
+        ("operator",),
+    ),
+    Mutation(
+        "population-by-the-start-law",
+        "operator",
+        "KernelOperator(g, mrp.stationary, mrp",
+        "KernelOperator(g, mrp.initial, mrp",
+    ),
+    Mutation(
+        "reward-sums-for-means",
+        "operator",
+        "counts.reward_sums / divisor",
+        "counts.reward_sums",
+    ),
+    Mutation(
+        "contraction-by-columns",
+        "_kernel_operator",
+        "np.abs(layer).sum(-1).max(-1)",
+        "np.abs(layer).sum(-2).max(-1)",
+        ("operator",),
+    ),
+    Mutation(
+        "contraction-without-gamma",
+        "_kernel_operator",
+        "alpha * (self.M - gamma * self.P)",
+        "alpha * (self.M - self.P)",
+        ("operator",),
+    ),
+    Mutation(
+        "bound-without-a-two",
+        "_kernel_operator",
+        "abs(alpha) * (1 - m + gamma)",
+        "abs(alpha) * gamma",
+        ("operator",),
+    ),
+    Mutation(
+        "margin-of-another-assumption",
+        "_kernel_operator",
+        "self.diagonality() - (1 + _checks.discount(gamma)) / 2",
+        "self.diagonality() - _checks.discount(gamma) / 2",
+        ("operator",),
+    ),
+    Mutation(
+        "mean-diagonality-over-all-states",
+        "_kernel_operator",
+        "self._diagonal.sum(-1) / self.visited.sum(-1)",
+        "self._diagonal.mean(-1)",
+        ("operator",),
+    ),
+    Mutation(
+        "rate-with-what-does-not-move",
+        "_kernel_operator",
+        "np.where(self.moving.mask, factors, 0.0)",
+        "factors",
+        ("operator",),
+    ),
+    Mutation(
+        "half-the-largest-step",
+        "_kernel_operator",
+        "np.divide(2 * values.real, size",
+        "np.divide(values.real, size",
+        ("operator",),
+    ),
+    Mutation(
+        "largest-step-of-the-modulus",
+        "_kernel_operator",
+        "np.divide(2 * values.real, size",
+        "np.divide(2 * np.abs(values), size",
+        ("operator",),
+    ),
+    Mutation(
+        "values-with-the-step-on-the-reward-only",
+        "_kernel_operator",
+        "self.rewards + gamma * _apply(self.transition, v) - v",
+        "self.rewards + gamma * _apply(self.transition, v) - v / 2",
+        ("operator",),
+    ),
+    Mutation(
+        "fixed-point-reads-unvisited-rewards",
+        "_kernel_operator",
+        "np.where(visited[..., None], self._bellman(gamma), np.eye(self.n_states))",
+        "np.where(visited[..., None, :], self._bellman(gamma), np.eye(self.n_states))",
+        ("operator",),
+    ),
+    Mutation(
+        "limit-forgets-the-start",
+        "_kernel_operator",
+        "error = self.rewards - _apply(bellman, start)",
+        "error = self.rewards - start",
+        ("operator",),
+    ),
+    Mutation(
+        "eigenvalues-without-the-singular-values",
+        "_moving",
+        "self.sigma[..., None] * (self.Wt @ bellman @ self.U)",
+        "self.Wt @ bellman @ self.U",
+        ("operator",),
+    ),
+    Mutation("equal-features-move", "_moving", "STILL = 1e-12", "STILL = 1e-30", ("operator",)),
+    Mutation(
+        "small-directions-do-not-move", "_moving", "STILL = 1e-12", "STILL = 1e-2", ("operator",)
+    ),
+    Mutation(
+        "singular-batches-raise",
+        "_moving",
+        "singular = np.linalg.cond(system) > 1e14",
+        "singular = np.linalg.cond(system) < 0",
+        ("operator",),
+    ),
+    # Theorem A and its certificates.
+    Mutation(
+        "weights-without-the-normaliser",
+        "_reversible",
+        "self.log_w: FloatArray = self.log_visits + log_Z",
+        "self.log_w: FloatArray = self.log_visits + 0 * log_Z",
+        ("theorem_a",),
+    ),
+    Mutation(
+        "norm-for-the-numerical-radius",
+        "_reversible",
+        "self._ratios(self.log_w, 0.5)",
+        "self._ratios(self.log_w, 1.0)",
+        ("theorem_a",),
+    ),
+    Mutation(
+        "symmetric-part-doubled",
+        "_reversible",
+        "np.swapaxes(similar, -1, -2)) / 2)",
+        "np.swapaxes(similar, -1, -2)))",
+        ("theorem_a",),
+    ),
+    Mutation(
+        "cheap-bound-by-rows",
+        "_reversible",
+        "self._ratios(self.log_w, 1.0).sum(-2)",
+        "self._ratios(self.log_w, 1.0).sum(-1)",
+        ("theorem_a",),
+    ),
+    Mutation(
+        "flow-forgotten",
+        "_reversible",
+        "np.exp(largest - smallest) * flow",
+        "np.exp(largest - smallest)",
+        ("theorem_a",),
+    ),
+    Mutation(
+        "asymmetric-scores-pass",
+        "_reversible",
+        "if not np.isclose(scores, mirrored, rtol=0, atol=1e-12 * (1 + largest)).all():",
+        "if False:",
+        ("theorem_a",),
+    ),
+    Mutation(
+        "theorem-a-at-one-end-only",
+        "_kernel_operator",
+        "for s in (np.ones_like(nu), smallest)]",
+        "for s in (smallest, smallest)]",
+        ("theorem_a",),
+    ),
+    Mutation(
+        "theorem-a-without-the-step",
+        "_kernel_operator",
+        "spread = abs(alpha) * nu if alpha",
+        "spread = nu if alpha",
+        ("theorem_a",),
+    ),
+    # Theorem 2 and the limit law.
+    Mutation(
+        "eta-without-the-margin", "bounds", "1 - mrp.gamma**2 + C, out", "1 - mrp.gamma**2, out"
+    ),
+    Mutation("half-the-required-length", "bounds", "np.ceil(2 * (", "np.ceil(("),
+    Mutation("two-sides-forgotten", "bounds", "np.log(4 * self", "np.log(2 * self"),
+    Mutation("floor-off-by-two", "bounds", "floor = 2 * self.gamma", "floor = self.gamma"),
+    Mutation("floor-with-all-visits", "bounds", "(2 * (1 - self.eta) * n", "(2 * n"),
+    Mutation(
+        "hitting-times-of-the-start", "bounds", "[..., None, :] - F) / mu", "[..., None] - F) / mu"
+    ),
+    Mutation(
+        "covariance-with-one-gamma", "bounds", "root = mrp.gamma * K", "root = mrp.gamma**0.5 * K"
+    ),
+    Mutation(
+        "covariance-of-second-moments",
+        "bounds",
+        "(v[..., None, :] - mean) ** 2",
+        "v[..., None, :] ** 2",
+    ),
+    Mutation(
+        "covariance-without-the-share",
+        "bounds",
+        "np.sqrt(variance / mrp.stationary)",
+        "np.sqrt(variance)",
+    ),
     # TD on a context.
     Mutation(
         "query-and-source-swapped",
@@ -271,12 +499,24 @@ MUTATIONS = [
         "(weights @ counts.td_error_sums(v, gamma)[..., None])",
         "(weights @ counts.td_error_sums(v, gamma)[..., None] / trajectory.n)",
     ),
-    Mutation("step-size-ignored", "td", "iterates[t] + alpha * update", "iterates[t] + update"),
     Mutation(
-        "step-size-twice", "td", "iterates[t] + alpha * update", "iterates[t] + alpha**2 * update"
+        "step-size-ignored",
+        "_iteration",
+        "iterates[t] + alpha * update",
+        "iterates[t] + update",
+        ("td",),
     ),
-    Mutation("schedule-one-late", "td", "step_size(t) for t", "step_size(t + 1) for t"),
-    Mutation("start-ignored", "td", "iterates[0] = start", "iterates[0] = 0"),
+    Mutation(
+        "step-size-twice",
+        "_iteration",
+        "iterates[t] + alpha * update",
+        "iterates[t] + alpha**2 * update",
+        ("td",),
+    ),
+    Mutation(
+        "schedule-one-late", "_iteration", "step_size(t) for t", "step_size(t + 1) for t", ("td",)
+    ),
+    Mutation("start-ignored", "_iteration", "iterates[0] = start", "iterates[0] = 0", ("td",)),
     Mutation(
         "linear-td-without-one-over-n",
         "td",
@@ -332,10 +572,16 @@ MUTATIONS = [
         "rounding-left-over", "mrp", "np.where(total >= total[..., -1:], 1.0, total)", "total"
     ),
     Mutation(
+        "stream-starts-anew",
+        "mrp",
+        "_walk_each(rows[last], rows[None]",
+        "_walk_each(start, rows[None]",
+    ),
+    Mutation(
         "start-law-ignored",
         "mrp",
-        "_cumulative(self.initial)",
-        "_cumulative(np.ones((*self.batch, S)) / S)",
+        "_cumulative(self.initial).reshape",
+        "_cumulative(np.ones((*self.batch, S)) / S).reshape",
     ),
     Mutation(
         "boyan-last-row", "mrp", "P[..., S - 1, :] = _random_law", "P[..., S - 2, :] = _random_law"

@@ -94,6 +94,8 @@ def test_the_public_names_are_listed_once_and_in_order() -> None:
         "weighted_softmax_td",
         "tabular_td",
         "linear_td",
+        "empirical_operator",
+        "population_operator",
         "prompt",
         "DualHeadTransformer",
         "SoftmaxTransformer",

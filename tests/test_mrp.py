@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -579,3 +581,59 @@ def test_values_of_a_batch_are_computed_once(batch: tuple[int, ...], seed: int) 
     chain = ictd.random_chain(4, 0.9, rng(seed), batch)
     assert chain.value is chain.value
     assert chain.stationary is chain.stationary
+
+
+# --- streams ----------------------------------------------------------------------------------------
+
+
+@given(
+    seed=seeds, S=st.integers(3, 6), n=st.integers(1, 40), chunk=st.integers(1, 50), family=families
+)
+@examples(40)
+def test_a_stream_is_the_sampled_trajectory_in_chunks(seed, S, n, chunk, family) -> None:
+    chain = family(S, 0.9, rng(seed))
+    whole, generator = chain.sample(n, rng(seed)), rng(seed)
+    chunks = list(chain.stream(n, generator, chunk))
+    assert [part.n for part in chunks] == [min(chunk, n - k) for k in range(0, n, chunk)]
+    states = np.concatenate([part.states[:-1] for part in chunks] + [chunks[-1].states[-1:]])
+    np.testing.assert_array_equal(states, whole.states)
+    np.testing.assert_array_equal(np.concatenate([part.rewards for part in chunks]), whole.rewards)
+    for before, after in pairwise(chunks):
+        assert before.states[-1] == after.states[0]
+    # The generator is left where sampling leaves it.
+    other = rng(seed)
+    chain.sample(n, other)
+    assert generator.random() == other.random()
+
+
+def test_a_stream_holds_one_chunk_at_a_time() -> None:
+    chain = ictd.boyan_chain(4, 0.9, rng())
+    tracemalloc.start()
+    counts = ictd.Counts.of_stream(chain.stream(400_000, rng(), chunk=10_000), 4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert counts.visits.sum() == 400_000
+    # A chunk is 10,000 states; the whole would be 400,000 of 8 bytes.
+    assert peak < 2.5e6 < 400_000 * 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, rng()), r"^n must be an integer ≥ 1, got 0"),
+        ((10, rng(), 0), r"^chunk must be an integer ≥ 1, got 0"),
+        ((10, 3), r"^rng must be a numpy\.random\.Generator"),
+    ],
+)
+def test_wrong_arguments_of_a_stream_are_refused_at_once(arguments, message: str) -> None:
+    chain = ictd.MarkovRewardProcess(CYCLE, [1, 2, 3], 0.5)
+    with pytest.raises(ValueError, match=message):
+        chain.stream(*arguments)
+
+
+def test_a_batch_is_not_streamed() -> None:
+    chains = ictd.random_chain(3, 0.9, rng(), (2,))
+    with pytest.raises(
+        ValueError, match=r"^stream must be called on a single chain, got a batch \(2,\)"
+    ):
+        chains.stream(10, rng())
