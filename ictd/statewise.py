@@ -74,6 +74,8 @@ def state_pass(
     mean_rewards = (rewards / divisor).to(x)
     successors = (transitions / divisor[..., None]).to(x)
     log_visits = visits.log().to(x)
+    if not torch.isfinite(mean_rewards).all():
+        raise ValueError(f"trajectory.rewards must be finite in {x.dtype}, got overflow")
 
     # With a layer axis of length one where the layers share A and V.
     scores = x[..., None, :, :] @ A.mT @ x[..., None, :, :].mT

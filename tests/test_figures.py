@@ -128,8 +128,14 @@ def test_data_are_the_numbers_given() -> None:
     assert column(FIGURES["limit_distances"](), "distance", series="to tabular TD")[-1] == 0
     deviations = FIGURES["deviations_by_layer"]()
     assert column(deviations, "largest", series="one") == list(np.nanmax(WITH_GAPS, axis=0))
+    assert column(deviations, "largest", series="two") == [0.0] * 4
     assert column(FIGURES["operation_counts"](), "operations", series="softmax") == [65, 257]
     assert column(FIGURES["interpolation"](), "value", series="beta = 1") == list(np.sin(ANGLES))
+
+
+def test_no_series_is_left_out() -> None:
+    with pytest.raises(ValueError, match=r"^deviations must be at most 4 series, got 5$"):
+        figures.deviations_by_layer(dict.fromkeys("abcde", CHAINS), "deviation")
 
 
 def test_columns_of_a_record_have_one_shape() -> None:

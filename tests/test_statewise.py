@@ -456,3 +456,10 @@ def test_scores_that_overflow_are_refused() -> None:
     message = r"^features and A must give finite scores, got overflow in torch\.float16$"
     half = {"A": EYE.to(torch.float16), "V": TD.to(torch.float16)}
     refused(message, features=large, **half)
+
+
+def test_rewards_that_overflow_are_refused() -> None:
+    trajectory = ictd.Trajectory([0, 1, 0], [1e39, 0.0])
+    message = r"^trajectory\.rewards must be finite in torch\.float32, got overflow$"
+    single = {"features": EYE.float(), "A": EYE.float(), "V": TD.float()}
+    refused(message, trajectory=trajectory, **single)

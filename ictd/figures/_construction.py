@@ -54,20 +54,24 @@ def deviations_by_layer(
     """Deviations against the layer: the largest over the trials, and a band down to their median.
 
     Args:
-        deviations: name → deviations, shape (trials, layers+1); NaN where a trial has no such layer.
+        deviations: name → deviations, at most four, shape (trials, layers+1); NaN where there is no such
+            layer in a trial.
         ylabel: what the deviation is.
         floor: deviations below it are drawn at it.
     """
     figure, axes = grid(1, 1, width=4.2, height=4.2)
     axis: Axes = axes[0, 0]
+    if len(deviations) > len(_SERIES):
+        raise ValueError(f"deviations must be at most {len(_SERIES)} series, got {len(deviations)}")
     for (name, values), colour, marker in zip(deviations.items(), _SERIES, _MARKERS, strict=False):
-        shown = np.maximum(np.asarray(values), floor)
-        layers = np.arange(shown.shape[1])
-        largest, middle = np.nanmax(shown, axis=0), np.nanmedian(shown, axis=0)
-        look = {"markersize": 4} if marker != "o" else {"markersize": 8, "markerfacecolor": "none"}
-        axis.plot(layers, largest, color=colour, marker=marker, label=name, **look)
+        table = np.asarray(values)
+        layers = np.arange(table.shape[1])
+        largest, middle = np.nanmax(table, axis=0), np.nanmedian(table, axis=0)
         figure.record(series=name, layer=layers, median=middle, largest=largest)
-        axis.fill_between(layers, middle, largest, color=colour, alpha=0.15, linewidth=0)
+        look = {"markersize": 4} if marker != "o" else {"markersize": 8, "markerfacecolor": "none"}
+        top, bottom = np.maximum(largest, floor), np.maximum(middle, floor)
+        axis.plot(layers, top, color=colour, marker=marker, label=name, **look)
+        axis.fill_between(layers, bottom, top, color=colour, alpha=0.15, linewidth=0)
     axis.set(xlabel="layer", ylabel=ylabel, yscale="log")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     figure.legend(loc="outside lower center", ncols=1, frameon=False, fontsize="small")
