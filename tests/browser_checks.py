@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from site_checks import PROJECT
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Request
+    from playwright.sync_api import Browser, Page, Request, ViewportSize
 
 # What the program is called, here or there.
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -101,6 +101,9 @@ async () => {
     const width = formula ? formula.getBoundingClientRect().width : n.scrollWidth;
     return !n.matches('div.math') && width > n.clientWidth + 1;
   });
+  // Who moves by keyboard stops at what can be scrolled, and not at every formula.
+  const stops = [...document.querySelectorAll('.math[tabindex="0"], .math [tabindex="0"]')]
+    .filter((n) => n.querySelector('mjx-math').getBoundingClientRect().width <= n.clientWidth + 1);
   const wide = [...document.querySelectorAll('body *')]
     .filter((n) => n.getBoundingClientRect().right > innerWidth + 1 && n.getClientRects().length)
     .slice(0, 3).map((n) => n.tagName.toLowerCase() + '.' + [...n.classList].join('.'));
@@ -123,6 +126,7 @@ async () => {
     innerWidth: innerWidth,
     wide: wide,
     lost: lost.map(text),
+    stops: stops.map(text),
   };
 }
 """
@@ -133,6 +137,7 @@ async () => {
 RUN_AXE = r"""
 async (accepted) => {
   const formulas = [...document.querySelectorAll('mjx-container')];
+  const kept = formulas.map((formula) => [...formula.childNodes]);
   const sizes = formulas.map((formula) => formula.querySelector('mjx-math').getBoundingClientRect());
   formulas.forEach((formula, i) => {
     const inside = document.createElement('canvas');
@@ -140,9 +145,12 @@ async (accepted) => {
     inside.style.height = `${sizes[i].height}px`;
     formula.replaceChildren(inside);
   });
+  // A line may be a little higher now, and what watches sizes is told between two frames.
+  for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);
   // Nothing is fetched a second time: from file:// a browser refuses that.
   const options = { resultTypes: ['violations'], elementRef: true, preload: false };
   const found = await axe.run(document, options);
+  formulas.forEach((formula, i) => formula.replaceChildren(...kept[i]));
   return found.violations
     .filter((violation) => ['serious', 'critical'].includes(violation.impact))
     .flatMap((violation) => violation.nodes.map((node) => ({
@@ -197,11 +205,11 @@ async () => {
 
 
 class Reader:
-    """Someone who reads pages in a mode and at a window's width, without a network.
+    """Someone who reads pages in a mode and at one width of the window or more, without a network.
 
     Args:
         mode: "light" or "dark".
-        width: Of the window, in pixels.
+        widths: Of the window, in pixels; pages are loaded at the first.
         server: The origin on this machine that pages are read from; without it, they are files.
         axe: The source of axe-core, to be run on each page.
         paper: Whether pages are printed too.
@@ -212,14 +220,14 @@ class Reader:
         browser: Browser,
         *,
         mode: str = "light",
-        width: int = 1200,
+        widths: Sequence[int] = (1200,),
         server: str | None = None,
         axe: str | None = None,
         paper: bool = False,
     ) -> None:
         self.mode, self.server, self.axe, self.paper = mode, server, axe, paper
-        self.size = {"width": width, "height": 900}
-        self.context = browser.new_context(viewport=self.size, color_scheme=mode)
+        self.widths = tuple(widths)
+        self.context = browser.new_context(viewport=_size(self.widths[0]), color_scheme=mode)
         self.context.add_init_script(
             f"localStorage.setItem('mode', '{mode}'); localStorage.setItem('theme', '{mode}');"
         )
@@ -232,11 +240,15 @@ class Reader:
         try:
             tab.goto(url, wait_until="load")
             tab.evaluate(UNFOLD)
-            found.problems += self._judge(tab.evaluate(LOOK))
+            for width in self.widths:
+                tab.set_viewport_size(_size(width))
+                found.problems += self._judge(tab.evaluate(LOOK))
+                if self.axe:
+                    violations, accepted = _axe(tab, self.axe)
+                    found.axe = [*(found.axe or []), *violations]
+                    found.accepted |= accepted
             if self.paper:
-                found.paper = _on_paper(tab, self.size)
-            if self.axe:
-                found.axe, found.accepted = _axe(tab, self.axe)
+                found.paper = _on_paper(tab)
             tab.wait_for_load_state("networkidle")
         finally:
             tab.close()
@@ -285,6 +297,7 @@ class Reader:
         light = look["background"]
         if light is not None and (light > 0.5) != (self.mode == "light"):
             problems.append(f"{self.mode} mode has a background of lightness {light:.2f}")
+        problems += [f"stop for the keyboard without need: {text!r}" for text in look["stops"]]
         problems += [f"cut off on the right: {text!r}" for text in look["lost"]]
         if look["scrollWidth"] > look["innerWidth"]:
             problems.append(
@@ -294,15 +307,16 @@ class Reader:
         return problems
 
 
-def _on_paper(tab: Page, size: dict[str, int]) -> list[str]:
-    """What is cut, pale or out of place when the page is printed; the page is then as before."""
+def _size(width: int) -> ViewportSize:
+    return {"width": width, "height": 900}
+
+
+def _on_paper(tab: Page) -> list[str]:
+    """What is cut, pale or out of place when the page is printed."""
     tab.evaluate("() => { dispatchEvent(new Event('beforeprint')); }")
     tab.emulate_media(media="print")
-    tab.set_viewport_size({"width": PAPER_WIDTH, "height": size["height"]})
+    tab.set_viewport_size(_size(PAPER_WIDTH))
     look = tab.evaluate(PAPER)
-    tab.set_viewport_size(size)
-    tab.emulate_media(media="screen")
-    tab.evaluate("() => { dispatchEvent(new Event('afterprint')); }")
     problems = [f"cut on paper: {name}" for name in look["cut"]]
     problems += [f"printed though it is no text: {name}" for name in look["sides"]]
     if look["text"] > 0.5:
@@ -310,12 +324,10 @@ def _on_paper(tab: Page, size: dict[str, int]) -> list[str]:
     return problems
 
 
-def _axe(
-    tab: Page, source: str, accepted: Sequence[Accepted] = ACCEPTED
-) -> tuple[list[str], set[int]]:
+def _axe(tab: Page, source: str) -> tuple[list[str], set[int]]:
     """The violations that are not accepted, and the places of those entries that were met."""
     tab.evaluate(source)
-    found = tab.evaluate(RUN_AXE, [asdict(entry) for entry in accepted])
+    found = tab.evaluate(RUN_AXE, [asdict(entry) for entry in ACCEPTED])
     problems = [
         f"{v['impact']} violation of {v['rule']}: {v['html']} ({v['why']})"
         for v in found

@@ -11,7 +11,9 @@ const boxes = [
 ].join(", ");
 
 function reach(box) {
-  if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) box.tabIndex = 0;
+  // Glyphs may be a little higher than their box; formulas scroll sideways alone.
+  const high = box.scrollHeight > box.clientHeight + 1 && !box.closest(".math");
+  if (high || box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
   else box.removeAttribute("tabindex");
 }
 
@@ -21,18 +23,14 @@ window.addEventListener("load", async () => {
   document.querySelectorAll(boxes).forEach((box) => sizes.observe(box));
 });
 
-// An entry of the bibliography is an item of its list; the role that it comes with is given up in the standard.
 document.addEventListener("DOMContentLoaded", () => {
+  // An entry of the bibliography is an item of its list; the role that it comes with is given up in the standard.
   document.querySelectorAll("[role='list'] > [role='doc-biblioentry']").forEach((entry) => {
     entry.setAttribute("role", "listitem");
   });
-});
-
-// The parameters of a long signature are a list of definitions without terms, which is no such list.
-document.addEventListener("DOMContentLoaded", () => {
-  document.querySelectorAll(".sig dl").forEach((list) => {
-    list.setAttribute("role", "list");
-    for (const item of list.children) item.setAttribute("role", "listitem");
+  // A signature over several lines is marked up as definitions without a term, and is none.
+  document.querySelectorAll("dt > dl, dt > dl > dd").forEach((part) => {
+    part.setAttribute("role", "presentation");
   });
 });
 

@@ -66,11 +66,10 @@ def reader(browser: Any) -> Callable[..., Reader]:
     return functools.cache(functools.partial(Reader, browser))
 
 
-# The visits of each page. Paper has one width and colour, whatever the window's: dark is the hard case.
+# The visits of each page. A dark page is the harder one to print; the paper's width is the same for all.
 VISITS = {
-    "light, from a file": {},
+    "light, from a file": {"widths": (360, 1200)},
     "dark, from a server": {"mode": "dark", "paper": True},
-    "phone, from a server": {"width": 360},
 }
 
 
@@ -78,7 +77,7 @@ VISITS = {
 def visit(reader: Callable[..., Reader], server: str) -> Callable[[str, Path], Visit]:
     """The visit of a page, of a kind named in `VISITS`; each is made once.
 
-    A page takes its time to load, so that all that is told from one load is found out at once.
+    A chapter takes seconds to load, so that all that can be told from one load is found out at once.
     """
     axe = axe_source()
 

@@ -131,6 +131,10 @@ BROKEN_IN_BROWSER = {
         '<details><summary>x</summary><div style="width: 4000px">x</div></details>',
         "scrolls sideways: 4",
     ),
+    "stop for the keyboard": (
+        maths("s s").replace("<span", '<div tabindex="0"').replace("</span", "</div"),
+        "stop for the keyboard without need: 'ss'",
+    ),
     "cut off": (
         '<div style="overflow: hidden"><p style="width: 900px">too wide</p></div>',
         "cut off on the right: 'too wide'",
@@ -326,7 +330,7 @@ def together(harms: dict[str, tuple[str, ...]]) -> str:
 @pytest.fixture(scope="module")
 def seen(reader, copy: Path) -> list[str]:
     page = broken(copy, together(BROKEN_IN_BROWSER))
-    return reader(mode="dark", width=360).visit(page.as_uri()).problems
+    return reader(mode="dark", widths=(360,)).visit(page.as_uri()).problems
 
 
 @pytest.mark.browser
@@ -340,7 +344,7 @@ def test_a_broken_page_is_seen_in_the_browser(seen: list[str], kind: str) -> Non
 @pytest.mark.parametrize("kind", SPOILT_IN_BROWSER)
 def test_a_spoilt_page_is_seen_in_the_browser(reader, copy: Path, kind: str) -> None:
     harm, report = SPOILT_IN_BROWSER[kind]
-    problems = reader(mode="dark", width=360).visit(broken(copy, harm).as_uri()).problems
+    problems = reader(mode="dark", widths=(360,)).visit(broken(copy, harm).as_uri()).problems
     assert any(report in problem for problem in problems), problems
 
 
@@ -389,18 +393,24 @@ def test_an_exception_that_nothing_needs_is_seen(reader, copy: Path) -> None:
 
 
 WIDE = maths(r"\text{wide}\hspace{70em}\text{formula}").replace("span", "div")
+FOLDED = f"<details><summary>fold</summary>{WIDE}</details>"
+SIGNATURE = "<dl><dt>function(<dl><dd>first,</dd><dd>second,</dd></dl>)</dt><dd>Does it.</dd></dl>"
 
 
 @pytest.mark.browser
 @pytest.mark.axe
 @pytest.mark.parametrize(
     ("name", "rule"),
-    [("broken.html", "scrollable-region-focusable"), ("references.html", "aria-required-children")],
+    [
+        ("broken.html", "scrollable-region-focusable: <mjx-container"),
+        ("broken.html", "violation of definition-list"),
+        ("references.html", "aria-required-children"),
+    ],
 )
 def test_the_script_of_the_book_is_needed(reader, copy: Path, name: str, rule: str) -> None:
-    broken(copy, f"<details><summary>fold</summary>{WIDE}</details>")
+    broken(copy, FOLDED + SIGNATURE)
     page = copy / "chapters" / name
-    axe = reader(width=360, axe=axe_source())
+    axe = reader(widths=(360,), axe=axe_source())
     assert axe.visit(page.as_uri()).axe == []
     found = axe.visit(without(copy, page, "_static/book.js").as_uri()).axe
     assert any(rule in problem for problem in found), found

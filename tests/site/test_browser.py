@@ -10,8 +10,8 @@ from browser_checks import ACCEPTED
 from site_checks import is_redirect, pages
 
 pytestmark = pytest.mark.browser
-LIGHT, DARK, PHONE = "light, from a file", "dark, from a server", "phone, from a server"
-each_kind = pytest.mark.parametrize("kind", [LIGHT, DARK, PHONE])
+LIGHT, DARK = "light, from a file", "dark, from a server"  # see VISITS in conftest.py
+each_kind = pytest.mark.parametrize("kind", [LIGHT, DARK])
 
 
 @each_kind
