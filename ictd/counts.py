@@ -189,6 +189,17 @@ class Counts:
             None,
         )
 
+    def empirical_chain(self) -> tuple[FloatArray, FloatArray]:
+        """The chain that the context describes.
+
+        Returns:
+            P̃, the shares of the successors of each source, shape (..., S, S), and r̃, the mean reward paid
+            on leaving it, shape (..., S); both zero at a state that is no source.
+        """
+        # Such a state has no transitions and no rewards: 0/1 in place of 0/0.
+        divisor = np.where(self.visits > 0, self.visits, 1.0)
+        return self.transitions / divisor[..., None], self.reward_sums / divisor
+
     def td_error_sums(self, values: FloatArray, gamma: float) -> FloatArray:
         """Sum of the TD errors R + γ v(S′) − v(S) over the visits of each state.
 

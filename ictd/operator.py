@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ictd import _checks
 from ictd._kernel_operator import KernelOperator
 from ictd.counts import Counts
@@ -55,10 +53,7 @@ def empirical_operator(
         counts = Counts.of(trajectory, S)
     if not (counts.visits.sum(-1) > 0).all():
         raise ValueError("trajectory must hold at least one transition in each context, got none")
-    divisor = np.where(counts.visits > 0, counts.visits, 1.0)
-    return KernelOperator(
-        g, counts.visits, counts.transitions / divisor[..., None], counts.reward_sums / divisor
-    )
+    return KernelOperator(g, counts.visits, *counts.empirical_chain())
 
 
 def population_operator(mrp: MarkovRewardProcess, scores: Any, law: Any = None) -> KernelOperator:

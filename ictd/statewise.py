@@ -64,16 +64,9 @@ def state_pass(
         A=tuple(A.shape[:-3]),
         V=tuple(V.shape[:-2]),
     )
-    visits, transitions, rewards = (
-        torch.from_numpy(count).to(x.device)
-        for count in (counts.visits, counts.transitions, counts.reward_sums)
-    )
-    # States that are no source have no visits, no transitions and no rewards: 0/1 in place of 0/0. Large
-    # counts leave float64, in which they are taken, only as means and logarithms.
-    divisor = visits.clamp(min=1)
-    mean_rewards = (rewards / divisor).to(x)
-    successors = (transitions / divisor[..., None]).to(x)
-    log_visits = visits.log().to(x)
+    # Large counts leave float64, in which they are taken, only as means and logarithms.
+    successors, mean_rewards = (torch.from_numpy(means).to(x) for means in counts.empirical_chain())
+    log_visits = torch.from_numpy(counts.visits).log().to(x)
     if not torch.isfinite(mean_rewards).all():
         raise ValueError(f"trajectory.rewards must be finite in {x.dtype}, got overflow")
 

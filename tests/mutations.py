@@ -159,14 +159,14 @@ MUTATIONS = [
     Mutation(
         "state-pass-counts-a-visit-once",
         "statewise",
-        "visits.log().to(x)",
-        "visits.sign().log().to(x)",
+        "torch.from_numpy(counts.visits).log()",
+        "torch.from_numpy(counts.visits).sign().log()",
     ),
     Mutation(
         "state-pass-attends-to-unvisited-states",
         "statewise",
-        "visits.log().to(x)",
-        "divisor.log().to(x)",
+        "torch.from_numpy(counts.visits).log()",
+        "torch.from_numpy(counts.visits).clamp(min=1).log()",
     ),
     Mutation("state-pass-a-transposed", "statewise", "@ A.mT @", "@ A @"),
     Mutation(
@@ -186,15 +186,17 @@ MUTATIONS = [
     Mutation("state-pass-target-and-current-swapped", "statewise", "a, b, c = V", "a, c, b = V"),
     Mutation(
         "state-pass-sums-of-rewards",
-        "statewise",
-        "(rewards / divisor).to(x)",
-        "rewards.to(x)",
+        "counts",
+        "self.reward_sums / divisor",
+        "self.reward_sums",
+        ("statewise",),
     ),
     Mutation(
         "state-pass-counts-of-successors",
-        "statewise",
-        "(transitions / divisor[..., None]).to(x)",
-        "transitions.to(x)",
+        "counts",
+        "self.transitions / divisor[..., None]",
+        "self.transitions",
+        ("statewise",),
     ),
     Mutation(
         "state-pass-reversed-chain",
@@ -304,9 +306,10 @@ MUTATIONS = [
     ),
     Mutation(
         "reward-sums-for-means",
-        "operator",
-        "counts.reward_sums / divisor",
-        "counts.reward_sums",
+        "counts",
+        "self.reward_sums / divisor",
+        "self.reward_sums",
+        ("operator",),
     ),
     Mutation(
         "contraction-by-columns",

@@ -217,3 +217,10 @@ def test_arrays_that_are_no_counts_are_refused(arguments, message: str) -> None:
 def test_something_else_than_a_trajectory_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^trajectory must be an ictd\.Trajectory, got tuple"):
         ictd.Counts.of(([0, 1], [1.0]), 2)
+
+
+def test_the_empirical_chain_is_shares_and_means() -> None:
+    counts = ictd.Counts.of(ictd.Trajectory([0, 1, 0, 0, 2], [1.0, 5.0, 1.0, 4.0]), 3)
+    shares, means = counts.empirical_chain()
+    np.testing.assert_allclose(shares, [[1 / 3, 1 / 3, 1 / 3], [1, 0, 0], [0, 0, 0]])
+    np.testing.assert_allclose(means, [2.0, 5.0, 0.0])
