@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from . import notebook as nb
 from .errors import BookError
 
 MIME = "application/papermill.record/application/json"
@@ -124,4 +125,4 @@ def _records(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for output in cell.get("outputs", []):
         text = output.get("data", {}).get(MIME)
         if text is not None:
-            yield json.loads(text if isinstance(text, str) else "".join(text))
+            yield json.loads(nb.joined(text))

@@ -79,18 +79,31 @@ def with_links(notebook: nb.Notebook, chapter: str, folder: str) -> nb.Notebook:
             f"{{download}}`{kind.upper()} <{folder}/{figure.file_name(chapter, kind)}>`"
             for kind in figure.contents
         ]
-        cell: nb.Cell = {
-            "cell_type": "markdown",
-            "id": f"files-{figure.cell}",
-            "metadata": {"tags": ["figure-files"]},
-            "source": f":::{{div}} figure-files\nFigure and data: {', '.join(links)}\n:::",
-        }
-        if notebook["nbformat_minor"] < 5:
-            del cell["id"]
+        text = f":::{{div}} figure-files\nFigure and data: {', '.join(links)}\n:::"
+        cell = nb.markdown_cell(notebook, f"files-{figure.cell}", text, ["figure-files"])
         cells.insert(figure.cell + 1, cell)
     return notebook
 
 
+def parts(notebook: nb.Notebook, document: str, folder: str) -> dict[str, str]:
+    """Each figure as a part that another page can ask for, by ``figure:CHAPTER/NAME``.
+
+    Args:
+        notebook: The executed chapter.
+        document: Its place in the book without suffix, such as `chapters/02_weighted_softmax_td`.
+        folder: Where the files of its figures are.
+    """
+    chapter = document.rpartition("/")[2]
+    return {
+        f"figure:{chapter}/{figure.name}": (
+            f":::{{figure}} {folder}/{figure.file_name(chapter, 'png')}\n"
+            f":alt: From a chapter: {figure.alt}\n:width: 520px\n\n"
+            f"{figure.caption} From {{doc}}`/{document}`.\n:::"
+        )
+        for figure in collect(notebook)
+    }
+
+
 def _bytes(mime: str, content: str | list[str]) -> bytes:
-    text = content if isinstance(content, str) else "".join(content)
+    text = nb.joined(content)
     return base64.b64decode(text) if mime == "image/png" else text.encode()

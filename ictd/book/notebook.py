@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,24 @@ def read(path: Path) -> Notebook:
     return notebook
 
 
-def source(cell: Cell) -> str:
-    """The text of a cell, which the format stores as text or as a list of lines."""
-    text = cell["source"]
+def joined(text: str | list[str]) -> str:
+    """A text, which the format stores as one or as a list of lines."""
     return text if isinstance(text, str) else "".join(text)
+
+
+def source(cell: Cell) -> str:
+    """The text of a cell."""
+    return joined(cell["source"])
+
+
+def markdown_cell(notebook: Notebook, id: str, text: str, tags: Sequence[str] = ()) -> Cell:
+    """A Markdown cell to put into a notebook; formats before 4.5 know no ids."""
+    cell: Cell = {
+        "cell_type": "markdown",
+        "metadata": {"tags": list(tags)} if tags else {},
+        "source": text,
+    }
+    return cell | ({"id": id} if notebook["nbformat_minor"] >= 5 else {})
 
 
 def tags(cell: Cell) -> list[str]:

@@ -117,6 +117,12 @@ def shown_commit(info: dict[str, Any], commit: str) -> str:
     return own if is_clean(own) or not is_clean(commit) else commit
 
 
+def verdicts(info: dict[str, Any]) -> tuple[int, int]:
+    """How many claims of a run passed, and how many failed."""
+    passed = sum(bool(claim["passed"]) for claim in info["claims"])
+    return passed, len(info["claims"]) - passed
+
+
 def when(info: dict[str, Any]) -> str:
     """When a run began, in words."""
     started: str = info["started"]

@@ -61,10 +61,7 @@ def with_targets(content: notebook.Notebook, chapter: str) -> notebook.Notebook:
     for cell in content["cells"]:
         if ids := claims.claimed(cell):
             text = "\n".join(f"({target(chapter, id)})=" for id in ids)
-            mark: notebook.Cell = {"cell_type": "markdown", "metadata": {}, "source": text}
-            if content["nbformat_minor"] >= 5:
-                mark["id"] = target(chapter, ids[0])
-            cells.append(mark)
+            cells.append(notebook.markdown_cell(content, target(chapter, ids[0]), text))
         cells.append(cell)
     return {**content, "cells": cells}
 
@@ -186,8 +183,7 @@ def _chapters(pages: Sequence[Page], commit: str) -> str:
 
 
 def _status(run: StoredRun) -> tuple[str, ...]:
-    passed = sum(bool(claim["passed"]) for claim in run.info["claims"])
-    failed = len(run.info["claims"]) - passed
+    passed, failed = provenance.verdicts(run.info)
     return str(passed), str(failed), provenance.seconds(run.info), provenance.memory(run.info)
 
 

@@ -24,7 +24,6 @@ from .files import remove_folder, replace_folder, write_json
 from .project import PACKAGE, Project
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_ASKED_FIGURE = re.compile(r"^% figure: (\S+) (\S+)$", re.MULTILINE)
 _PROBLEM = re.compile(r"\b(WARNING|ERROR|CRITICAL|Error|Exception)\b")
 _RENDER = "from jupyter_book.cli.main import main; main()"
 _INSTALL = "pip install -r requirements.txt"
@@ -38,8 +37,6 @@ _CONFIG_FILES = (
     ("sphinx", "config", "html_static_path"),
     ("sphinx", "config", "templates_path"),
 )
-
-
 # Folder of the figures as files, beside the chapters of the staged book.
 FIGURES = "figures"
 
@@ -87,11 +84,12 @@ def stage(project: Project, runs: Mapping[Path, StoredRun]) -> Path:
         text = json.dumps(executed, ensure_ascii=False, indent=1)
         (aside / f"{page.document}.ipynb").write_text(text, encoding="utf-8")
     parts = reference.parts(project, pages, made, commit, _address(config))
+    for page in pages:
+        parts |= figure_files.parts(page.content, page.document, f"/chapters/{FIGURES}")
     for path in (path for path in project.pages() if path.suffix == ".md"):
         name = path.relative_to(project.root)
         text = markdown.fill(path.read_text(encoding="utf-8"), parts, str(name))
         (aside / name).write_text(text, encoding="utf-8")
-    _fill_figures(aside, {page.run.info["chapter"]: page.content for page in pages})
     replace_folder(aside, staged)
     return staged
 
@@ -101,51 +99,11 @@ def with_provenance(notebook: nb.Notebook, info: dict[str, Any], commit: str) ->
 
     `commit` is the project's present one, as `provenance.shown_commit` takes it.
     """
-    cell: nb.Cell = {
-        "cell_type": "markdown",
-        "id": "provenance",
-        "metadata": {"tags": ["provenance"]},
-        "source": _provenance_text(info, provenance.shown_commit(info, commit)),
-    }
-    if notebook["nbformat_minor"] < 5:
-        del cell["id"]
+    text = _provenance_text(info, provenance.shown_commit(info, commit))
+    cell = nb.markdown_cell(notebook, "provenance", text, ["provenance"])
     cells = notebook["cells"]
     place = 1 if cells and cells[0]["cell_type"] == "markdown" else 0
     return {**notebook, "cells": [*cells[:place], cell, *cells[place:]]}
-
-
-def _fill_figures(staged: Path, notebooks: Mapping[str, nb.Notebook]) -> None:
-    """Put figures of the chapters where pages ask for them, by a line ``% figure: CHAPTER NAME``.
-
-    Such a line is a comment of MyST: where nothing is staged, the page has no figure there.
-
-    Raises:
-        SiteError: No chapter has the figure.
-    """
-    known = {
-        (chapter, figure.name): figure
-        for chapter, notebook in notebooks.items()
-        for figure in figure_files.collect(notebook)
-    }
-
-    def filled(match: re.Match[str]) -> str:
-        chapter, name = match.groups()
-        if (chapter, name) not in known:
-            raise SiteError(
-                f"a page asks for the figure {name!r} of {chapter}, which has none such"
-            )
-        figure = known[chapter, name]
-        return (
-            f":::{{figure}} /chapters/{FIGURES}/{figure.file_name(chapter, 'png')}\n"
-            f":alt: From a chapter: {figure.alt}\n:width: 520px\n\n"
-            f"{figure.caption} From {{doc}}`/chapters/{chapter}`.\n:::"
-        )
-
-    for page in sorted(staged.rglob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        with_figures = _ASKED_FIGURE.sub(filled, text)
-        if with_figures != text:
-            page.write_text(with_figures, encoding="utf-8")
 
 
 def fingerprint(staged: Path) -> str:
@@ -198,12 +156,12 @@ def _provenance_text(info: dict[str, Any], commit: str) -> str:
     packages = info["packages"]
     shown = ("numpy", "torch", "matplotlib")  # they make the numbers and the figures
     versions = [f"{name} {packages[name]}" for name in shown if name in packages]
-    passed = [bool(claim["passed"]) for claim in info["claims"]]
+    passed, failed = provenance.verdicts(info)
     lines = [
         "```{admonition} How this page was made",
         ":class: dropdown",
         f"- Parameters: {parameters}",
-        f"- Claims: {sum(passed)} pass, {len(passed) - sum(passed)} fail",
+        f"- Claims: {passed} pass, {failed} fail",
         f"- Run on {provenance.when(info)}, in {provenance.seconds(info)}, "
         f"peak memory {provenance.memory(info)}",
         f"- {info['python']}, ictd {info['ictd']}, {', '.join(versions)}",

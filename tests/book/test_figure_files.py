@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ictd.book import figure_files, site
-from ictd.book.site import SiteError
+from ictd.book import figure_files, markdown
+from ictd.book.errors import BookError
 
 PNG = base64.b64encode(b"a picture").decode()
 
@@ -72,11 +72,15 @@ def test_the_page_shows_one_picture_and_links_all_files() -> None:
     assert "svg" not in linked["cells"][4]["source"]
 
 
-def test_a_page_gets_the_figure_that_it_asks_for(tmp_path: Path) -> None:
-    page = tmp_path / "index.md"
-    page.write_text("Before.\n\n% figure: 03_some_chapter fig-x\n\nAfter.\n", encoding="utf-8")
-    site._fill_figures(tmp_path, {"03_some_chapter": FULL})
-    text = page.read_text(encoding="utf-8")
+PARTS = figure_files.parts(FULL, "chapters/03_some_chapter", "/chapters/figures")
+
+
+def asked(name: str) -> str:
+    return f"Before.\n\n% ictd build: figure:03_some_chapter/{name}\n% end\n\nAfter.\n"
+
+
+def test_a_page_gets_the_figure_that_it_asks_for() -> None:
+    text = markdown.fill(asked("fig-x"), PARTS, "index.md")
     assert ":::{figure} /chapters/figures/03-fig-x.png\n" in text
     assert ":alt: From a chapter: A line.\n" in text
     assert "What is $x$. From {doc}`/chapters/03_some_chapter`.\n:::" in text
@@ -84,7 +88,8 @@ def test_a_page_gets_the_figure_that_it_asks_for(tmp_path: Path) -> None:
     assert text.endswith(":::\n\nAfter.\n")
 
 
-def test_a_figure_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "index.md").write_text("% figure: 03_some_chapter fig-y\n", encoding="utf-8")
-    with pytest.raises(SiteError, match="asks for the figure 'fig-y' of 03_some_chapter"):
-        site._fill_figures(tmp_path, {"03_some_chapter": FULL})
+def test_a_figure_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(
+        BookError, match=r"index\.md: there is no part 'figure:03_some_chapter/fig-y'"
+    ):
+        markdown.fill(asked("fig-y"), PARTS, "index.md")
