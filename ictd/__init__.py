@@ -8,6 +8,8 @@ load them on first use.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ictd._citation import citation
@@ -34,6 +36,8 @@ from ictd.td import (
 
 if TYPE_CHECKING:
     from ictd.attention import context_mask, linear_attention, softmax_attention
+    from ictd.neu import Neu, neu
+    from ictd.pretrain import CheckpointError, PretrainConfig, PretrainResult, pretrain
     from ictd.statewise import state_pass
     from ictd.transformer import (
         DualHeadTransformer,
@@ -54,11 +58,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckpointError",
     "Counts",
     "DualHeadTransformer",
     "KernelOperator",
     "LinearTransformer",
     "MarkovRewardProcess",
+    "Neu",
+    "PretrainConfig",
+    "PretrainResult",
     "SoftmaxTransformer",
     "Theorem2",
     "Trajectory",
@@ -78,8 +86,10 @@ __all__ = [
     "linear_td_weights",
     "loop_chain",
     "lstd",
+    "neu",
     "one_hot_features",
     "population_operator",
+    "pretrain",
     "prompt",
     "radial_basis_features",
     "random_chain",
@@ -104,6 +114,8 @@ __all__ = [
 # Names that need PyTorch, by the module they live in.
 _LAZY = {
     "attention": ("context_mask", "linear_attention", "softmax_attention"),
+    "neu": ("Neu", "neu"),
+    "pretrain": ("CheckpointError", "PretrainConfig", "PretrainResult", "pretrain"),
     "statewise": ("state_pass",),
     "transformer": (
         "DualHeadTransformer",
@@ -123,6 +135,18 @@ _LAZY = {
 }
 _MODULE_OF = {name: module for module, names in _LAZY.items() for name in names}
 _SUBMODULES = {"attention", "book", "figures", "statewise", "transformer"}
+
+
+class _Package(ModuleType):
+    """``ictd.pretrain`` and ``ictd.neu`` are functions, also once the modules of these names are loaded."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("neu", "pretrain") and isinstance(value, ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

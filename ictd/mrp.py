@@ -156,11 +156,8 @@ class MarkovRewardProcess:
         n = _checks.integer("n", n, 1)
         uniforms = _checks.generator(rng).random((*self.batch, n + 1)).reshape(-1, n + 1)
         S = self.n_states
-        start = _cumulative(self.initial).reshape(-1, S)
-        rows = _cumulative(self.transition).reshape(-1, S, S)
-        # Both ways invert the same cumulative laws; a Python loop wins for a handful of chains.
-        walk = _walk_each if len(rows) < 16 else _walk_together
-        states = walk(start, rows, uniforms).reshape(*self.batch, n + 1)
+        states = walk(self.initial.reshape(-1, S), self.transition.reshape(-1, S, S), uniforms)
+        states = states.reshape(*self.batch, n + 1)
         rewards = np.take_along_axis(self.reward, states[..., :-1], axis=-1)
         return Trajectory(states, rewards)
 
@@ -332,6 +329,23 @@ def _cumulative(law: FloatArray) -> FloatArray:
     """Cumulative sums; exactly 1 from the last state of positive probability on."""
     total = law.cumsum(-1)
     return np.where(total >= total[..., -1:], 1.0, total)
+
+
+def walk(initial: FloatArray, transition: FloatArray, uniforms: FloatArray) -> IntArray:
+    """Walks by inversion of the cumulative laws, a number in [0, 1) for each state.
+
+    Args:
+        initial: laws of the start, shape (chains, S).
+        transition: transition matrices, shape (chains, S, S).
+        uniforms: shape (chains, length), in the order of time.
+
+    Returns:
+        States, shape (chains, length); chain b depends on its own row of each argument alone. Nothing is
+        checked.
+    """
+    # Both ways give the same states; a Python loop wins for a handful of chains.
+    one_way = _walk_each if len(transition) < 16 else _walk_together
+    return one_way(_cumulative(initial), _cumulative(transition), uniforms)
 
 
 def _walk_each(start: FloatArray, rows: FloatArray, uniforms: FloatArray) -> IntArray:
