@@ -143,8 +143,8 @@ def pretrain(config: PretrainConfig, progress: bool | None = None) -> PretrainRe
     """
     if not isinstance(config, PretrainConfig):
         raise ValueError(f"config must be an ictd.PretrainConfig, got {type(config).__name__}")
-    run = _Run(config)
     store = None if config.checkpoint_dir is None else Checkpoint(config)
+    run = _Run(config)
     if store is not None and (state := store.load(run.state())) is not None:
         run.restore(state)
     return run.train(store, progress)
@@ -339,12 +339,18 @@ def _bar(n_steps: int, done: int, progress: bool | None) -> Iterator[Any]:
 
 @contextmanager
 def _interruptible() -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets, so that a step is never cut in the middle."""
+    """An event that Ctrl-C sets, so that a step is never cut in the middle; a second one cuts it."""
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield event  # signals reach the main thread alone
         return
-    before = signal.signal(signal.SIGINT, lambda *_: event.set())
+
+    def interrupt(*_: object) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield event
     finally:

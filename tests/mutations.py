@@ -625,12 +625,14 @@ MUTATIONS = [
         "pretrain",
         "model.gamma * v[..., 1:].detach()",
         "model.gamma * v[..., 1:]",
+        ("models",),
     ),
     Mutation(
         "pretrain-reward-of-the-next-state",
         "pretrain",
         "batch.queries[..., :-1])\n    targets",
         "batch.queries[..., 1:])\n    targets",
+        ("models",),
     ),
     Mutation(
         "pretrain-a-stopped-seed-moves",
@@ -650,65 +652,65 @@ MUTATIONS = [
         "_tasks",
         "np.random.default_rng([seed, *key])",
         "np.random.default_rng([seed // 2, *key])",
-        ("pretrain",),
+        ("tasks",),
     ),
-    Mutation("pretrain-four-walks", "_tasks", "WALKS = 5", "WALKS = 4", ("pretrain",)),
+    Mutation("pretrain-four-walks", "_tasks", "WALKS = 5", "WALKS = 4", ("tasks",)),
     Mutation(
         "pretrain-transitions-never-leave",
         "_tasks",
         "-one.expand(leaves.shape)",
         "0 * one.expand(leaves.shape)",
-        ("pretrain",),
+        ("tasks",),
     ),
     Mutation(
         "pretrain-returns-undiscounted",
         "_tasks",
         "windows @ gamma ** np.arange(horizon)",
         "windows @ gamma ** (0 * np.arange(horizon))",
-        ("pretrain",),
+        ("tasks",),
     ),
     Mutation(
         "pretrain-target-without-gamma",
         "_models",
         "b * self.gamma * _apply",
         "b * _apply",
-        ("pretrain",),
+        ("models",),
     ),
     Mutation(
         "pretrain-a-transposed",
         "_models",
         "queries[:, :, None] @ A.mT @",
         "queries[:, :, None] @ A @",
-        ("pretrain",),
+        ("models",),
     ),
-    Mutation("pretrain-no-wide-scores", "_models", "else 700.0)", "else 7e9)", ("pretrain",)),
+    Mutation("pretrain-no-wide-scores", "_models", "else 700.0)", "else 7e9)", ("models",)),
     Mutation(
         "pretrain-moments-of-a-layer",
         "_models",
         "_times(H, P.mT).mT / 2",
         "_times(H, P.mT).mT",
-        ("pretrain",),
+        ("models",),
     ),
     Mutation(
         "pretrain-query-is-a-source",
         "_models",
         "sources = Z[..., :n]",
         "sources = Z[..., : n + 1]",
-        ("pretrain",),
+        ("models",),
     ),
     Mutation(
         "pretrain-errors-without-the-law",
         "_metrics",
         "(mu * error.square()).sum(-1).sqrt()",
         "error.square().mean(-1).sqrt()",
-        ("pretrain",),
+        ("metrics",),
     ),
     Mutation(
         "pretrain-minimum-over-all-states",
         "_metrics",
         "torch.where(seen, own, 1.0).amin",
         "own.amin",
-        ("pretrain",),
+        ("metrics",),
     ),
     Mutation(
         "checkpoint-without-moments",
@@ -754,7 +756,7 @@ def copy_of_the_library(folder: Path, mutation: Mutation | None, test_files: Ite
     shutil.copytree(ROOT / "ictd", folder / "ictd", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     (folder / "tests").mkdir()
-    for file in ("tests/strategies.py", *test_files):
+    for file in ("tests/strategies.py", "tests/pretraining_cases.py", *test_files):
         shutil.copy(ROOT / file, folder / file)
     (folder / "tests" / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     if mutation is not None:
