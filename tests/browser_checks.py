@@ -116,6 +116,11 @@ async () => {
     mathsUnknown: [...document.querySelectorAll('mjx-container mtext')]
       .map(text).filter((t) => /^\\[A-Za-z]+/.test(t)),
     imagesBroken: images.filter((i) => !i.complete || !i.naturalWidth).map((i) => i.getAttribute('src')),
+    // Nothing cuts a picture there, and the theme lets it be as wide as the box and its margin.
+    imagesOut: images.filter((i) => {
+      const box = i.closest('.admonition');
+      return box && i.getBoundingClientRect().right > box.getBoundingClientRect().right + 1;
+    }).map((i) => i.getAttribute('src')),
     imagesDistorted: images
       .filter((i) => i.naturalWidth && i.width > 30 && i.height > 0)
       .filter((i) => Math.abs(i.width / i.height * i.naturalHeight / i.naturalWidth - 1) > 0.03)
@@ -292,6 +297,7 @@ class Reader:
         problems += [f"unknown TeX command: {text}" for text in look["mathsUnknown"]]
         problems += [f"image did not load: {src}" for src in look["imagesBroken"]]
         problems += [f"image out of shape: {src}" for src in look["imagesDistorted"]]
+        problems += [f"image reaches out of its box: {src}" for src in look["imagesOut"]]
         if look["theme"] != self.mode:
             problems.append(f"asked for {self.mode} mode, got {look['theme']}")
         light = look["background"]

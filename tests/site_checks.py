@@ -167,6 +167,42 @@ def image_problems(page: Path) -> list[str]:
     return problems
 
 
+def stored_problems(page: Path) -> list[str]:
+    """Figures that are not said to be live or stored, and stored results that look like live ones."""
+    soup = _soup(page)
+    problems = []
+    for box in soup.select(".admonition.stored"):
+        title = _words(box.select_one(".admonition-title"))
+        if not title.startswith("At full scale"):
+            problems.append(f"stored block does not say so in its title: {title!r}")
+        if "dropdown" not in box["class"]:
+            problems.append(f"stored block is not folded: {title!r}")
+    for img in soup.select("article :is(.cell_output, .admonition.stored) img"):
+        box, cell = img.find_parent(class_="stored"), img.find_parent(class_="tag_stored")
+        said = _label(img)
+        if said not in ("Live", "Stored"):
+            problems.append(f"figure neither live nor stored: {img['src']}")
+        elif (said == "Stored") != bool(box or cell):
+            problems.append(
+                f"stored figure said to be live: {img['src']}"
+                if said == "Live"
+                else f"live figure said to be stored: {img['src']}"
+            )
+        if box and not _alt(img).endswith("at full scale, stored"):
+            problems.append(f"alt text of a stored figure does not say so: {_alt(img)!r}")
+    return problems
+
+
+def _label(image: Tag) -> str:
+    """The first word of the line below a figure, empty if another figure comes first."""
+    below = image.find_next(lambda tag: tag.name == "img" or "figure-files" in tag.get("class", []))
+    return _words(below).partition(" ")[0]
+
+
+def _words(tag: Any) -> str:
+    return " ".join(tag.get_text().split()) if tag else ""
+
+
 def alt_problems(book: Iterable[Path]) -> list[str]:
     """Different images of the book with the same alternative text."""
     described = defaultdict(set)
@@ -248,6 +284,7 @@ def file_problems(page: Path, site: Path = SITE) -> list[str]:
         *link_problems(page, site),
         *asset_problems(page),
         *image_problems(page),
+        *stored_problems(page),
         *text_problems(page),
         *output_problems(page, site),
     ]

@@ -123,6 +123,7 @@ PROVIDED_BY = {
 # What a declared package cannot be without, and which is named beside it.
 PROVIDED_BY |= {"nbclient": "papermill", "traitlets": "ipykernel", "jupyter_client": "ipykernel"}
 PROVIDED_BY |= {"jupyter_core": "ipykernel", "sphinx": "jupyter-book", "docutils": "jupyter-book"}
+PROVIDED_BY |= {"PIL": "matplotlib"}
 
 
 @pytest.mark.parametrize("part", ["library", "book"])

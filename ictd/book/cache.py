@@ -5,7 +5,6 @@ A run is written aside and renamed into place, so that a folder that is there is
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 from contextlib import AbstractContextManager
@@ -16,7 +15,7 @@ from typing import Any
 import psutil
 
 from .files import locked, read_json, recover_folder, remove_folder, replace_folder, write_json
-from .provenance import changes, digest
+from .provenance import changes, digest, sha256
 
 FORMAT = 2
 KEPT = 8
@@ -132,6 +131,6 @@ class Store:
 
 def _sha256(path: Path) -> str | None:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return sha256(path.read_bytes())
     except OSError:
         return None

@@ -1,4 +1,5 @@
-"""The command `ictd`: run a chapter, build the book, pack it, list its claims, try them at other seeds.
+"""The command `ictd`: run a chapter, build the book, pack it, list its claims, try them at other seeds,
+store a chapter's full scale.
 
 Exit status: 0 done, 1 a chapter or the site failed, 2 something in the command is not accepted.
 """
@@ -16,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from . import builder, ledger, notebook, offline, provenance, results, trials
+from . import builder, ledger, notebook, offline, provenance, results, stored, trials
 from .cache import StoredRun
 from .errors import BookError
 from .parameters import Declaration, ParameterError
@@ -107,6 +108,15 @@ def _parser() -> argparse.ArgumentParser:
     tried.add_argument(
         "--seeds", type=int, default=20, metavar="N", help="how many seeds to try (20)"
     )
+
+    kept = commands.add_parser("store", help="run a chapter at full scale and keep its results")
+    kept.set_defaults(command=_store)
+    kept.description = (
+        "Run a chapter with the parameters of chapters/params/NN_paper.yml, and keep what it shows in "
+        "chapters/stored/NN. The pages of the book show it beside their own runs."
+    )
+    kept.add_argument("chapter", help="number, name or path of the notebook")
+    kept.add_argument("--force", action="store_true", help="run although there is a stored run")
     return parser
 
 
@@ -122,15 +132,30 @@ def _run(options: argparse.Namespace) -> int:
     planned = plan(project, chapter, _given(options))
     if options.output is not None:
         _check_output(options.output)
-    done = _stored_or_run(planned, builder.times(project), options.force)
+    expected = planned.expected_seconds(builder.times(project))
+    done = _stored_or_run(planned, expected, options.force)
     folder = (options.output or results.default_folder(done)).resolve()
     results.write(done, folder)
-    for claim in done.info["claims"]:
+    _say_failed(done)
+    print(f"results: {folder}")
+    return 0
+
+
+def _store(options: argparse.Namespace) -> int:
+    project, chapter = find_chapter(options.chapter)
+    planned = plan(project, chapter, _of_file(stored.parameter_file(project, chapter)))
+    done = _stored_or_run(planned, stored.expected_seconds(planned), options.force)
+    folder = stored.write(project, done)
+    _say_failed(done)
+    print(f"stored: {folder}")
+    return 0
+
+
+def _say_failed(run: StoredRun) -> None:
+    for claim in run.info["claims"]:
         if not claim["passed"]:
             value = float(claim["value"])
             say(f"claim failed: {claim['id']}: measured {value:.4g}: {claim['statement']}")
-    print(f"results: {folder}")
-    return 0
 
 
 def _check_output(folder: Path) -> None:
@@ -143,13 +168,13 @@ def _check_output(folder: Path) -> None:
         raise UsageError(f"-o {folder}: the folder cannot be written to")
 
 
-def _stored_or_run(planned: Plan, recorded: dict[str, float], force: bool) -> StoredRun:
+def _stored_or_run(planned: Plan, expected: float | None, force: bool) -> StoredRun:
     name = planned.chapter.stem
-    stored = None if force else planned.store.find(planned.parts)
-    if stored is not None:
+    found = None if force else planned.store.find(planned.parts)
+    if found is not None:
         say(f"{name}: nothing has changed since its stored run, which is used")
-        return stored
-    line = Progress(name, planned.expected_seconds(recorded), planned.why)
+        return found
+    line = Progress(name, expected, planned.why)
     done = Execution(planned).run(line.update)
     took, memory = provenance.seconds(done.info), provenance.memory(done.info)
     line.finish(f"done in {took}, peak memory {memory}")
@@ -209,15 +234,19 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     """The parameters of the command line, in papermill's order: files, texts, pairs."""
     given: dict[str, Any] = {}
     for path in options.files:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"-f {path}: {error}") from None
-        given.update(_mapping(f"-f {path}", text))
+        given.update(_of_file(path))
     for text in options.texts:
         given.update(_mapping(f"-y {text!r}", text))
     given.update(options.pairs)
     return given
+
+
+def _of_file(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"-f {path}: {error}") from None
+    return _mapping(f"-f {path}", text)
 
 
 def _mapping(where: str, text: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,14 +75,19 @@ def with_links(notebook: nb.Notebook, chapter: str, folder: str) -> nb.Notebook:
         for output in cells[figure.cell]["outputs"]:
             for mime in _BESIDE:
                 output.get("data", {}).pop(mime, None)
-        links = [
-            f"{{download}}`{kind.upper()} <{folder}/{figure.file_name(chapter, kind)}>`"
-            for kind in figure.contents
-        ]
-        text = f":::{{div}} figure-files\nFigure and data: {', '.join(links)}\n:::"
+        files = {kind: f"{folder}/{figure.file_name(chapter, kind)}" for kind in figure.contents}
+        text = links(files, stored=nb.STORED in nb.tags(cells[figure.cell]))
         cell = nb.markdown_cell(notebook, f"files-{figure.cell}", text, ["figure-files"])
         cells.insert(figure.cell + 1, cell)
     return notebook
+
+
+def links(files: Mapping[str, str], *, stored: bool) -> str:
+    """The line below a figure: whether it is live or stored, and links to its files by their kinds."""
+    which = "Stored" if stored else "Live"
+    what = "figure and data" if "csv" in files else "figure"
+    shown = ", ".join(f"{{download}}`{kind.upper()} <{file}>`" for kind, file in files.items())
+    return f":::{{div}} figure-files\n{which} {what}: {shown}\n:::"
 
 
 def parts(notebook: nb.Notebook, document: str, folder: str) -> dict[str, str]:

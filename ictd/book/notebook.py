@@ -13,6 +13,8 @@ from .parameters import Declaration, ParameterError, parse
 
 Cell = dict[str, Any]
 Notebook = dict[str, Any]
+#: The tag of a cell that shows what was computed beforehand, not in this run.
+STORED = "stored"
 
 
 def read(path: Path) -> Notebook:

@@ -19,6 +19,7 @@ from .parameters import Value
 from .project import PACKAGE
 
 EXTRA = "book"
+_SHOWN = ("numpy", "torch", "matplotlib")
 
 
 def run_parts(notebook: nb.Notebook, parameters: dict[str, Value]) -> dict[str, Any]:
@@ -41,10 +42,15 @@ def digest(data: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def sha256(data: bytes) -> str:
+    """A hash of bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
 def source_digests(package: Path) -> dict[str, str]:
     """A hash of each Python source of a package."""
     return {
-        path.relative_to(package.parent).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        path.relative_to(package.parent).as_posix(): sha256(path.read_bytes())
         for path in sorted(package.rglob("*.py"))
     }
 
@@ -137,6 +143,18 @@ def seconds(info: dict[str, Any]) -> str:
 def memory(info: dict[str, Any]) -> str:
     """The peak memory of a run, in words."""
     return f"{info['peak_memory'] / 1e6:.0f} MB"
+
+
+def assignments(parameters: dict[str, Value]) -> str:
+    """Parameters and their values in words, Markdown."""
+    return ", ".join(f"`{name} = {value!r}`" for name, value in parameters.items())
+
+
+def versions(info: dict[str, Any]) -> str:
+    """The versions of what makes the numbers and the figures of a run, in words."""
+    packages = info["packages"]
+    shown = [f"{name} {packages[name]}" for name in _SHOWN if packages.get(name)]
+    return ", ".join([info["python"], f"ictd {info['ictd']}", *shown])
 
 
 def is_clean(commit: str) -> bool:

@@ -12,10 +12,10 @@ from .cache import StoredRun
 from .ledger import FAIL, NOT_CHECKABLE, OPEN, PASS, Checked, Ledger, Row
 from .project import Project
 from .statements import StatementError
+from .stored import FullScale
+from .stored_blocks import summary
 
 MARKS = {PASS: "✓ pass", FAIL: "✗ fail", OPEN: "open", NOT_CHECKABLE: "not checkable"}
-# The tag of a cell that shows what was computed beforehand, not in this run.
-STORED = "stored"
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,13 @@ class Page:
         document: Its place in the book without suffix, such as `chapters/02_weighted_softmax_td`.
         run: The run that it is of.
         content: The executed notebook.
+        full_scale: The stored run of the chapter at full scale, if there is one.
     """
 
     document: str
     run: StoredRun
     content: notebook.Notebook
+    full_scale: FullScale | None = None
 
 
 def parts(
@@ -179,7 +181,7 @@ def _chapters(pages: Sequence[Page], commit: str) -> str:
     rows = [
         (f"{{doc}}`/{page.document}`", *_status(page.run), *_made(page, commit)) for page in pages
     ]
-    return _table("status", (*header, "commit", "figures"), rows, right=(1, 2, 3, 4))
+    return _table("status", (*header, "commit", "figures", "full scale"), rows, right=(1, 2, 3, 4))
 
 
 def _status(run: StoredRun) -> tuple[str, ...]:
@@ -189,9 +191,10 @@ def _status(run: StoredRun) -> tuple[str, ...]:
 
 def _made(page: Page, commit: str) -> tuple[str, ...]:
     info = page.run.info
-    stored = sum(STORED in notebook.tags(cell) for cell in page.content["cells"])
+    stored = sum(notebook.STORED in notebook.tags(cell) for cell in page.content["cells"])
     figures = "live" if not stored else f"live, and {stored} cells of stored results"
-    return provenance.when(info), provenance.shown_commit(info, commit), figures
+    made_at = provenance.shown_commit(info, commit)
+    return provenance.when(info), made_at, figures, summary(page.full_scale)
 
 
 def _title(content: notebook.Notebook) -> str:

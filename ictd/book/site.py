@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -16,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from . import figure_files, ledger, markdown, provenance, reference
+from . import figure_files, ledger, markdown, provenance, reference, stored, stored_blocks
 from . import notebook as nb
 from .cache import StoredRun
 from .errors import BookError
@@ -78,6 +77,9 @@ def stage(project: Project, runs: Mapping[Path, StoredRun]) -> Path:
     for page in pages:
         chapter, executed = page.run.info["chapter"], page.content
         figure_files.write(executed, chapter, figures)
+        if page.full_scale:
+            live = page.run.info["parameters"]
+            executed = stored_blocks.with_blocks(executed, page.full_scale, live, commit)
         executed = figure_files.with_links(executed, chapter, f"/chapters/{FIGURES}")
         executed = reference.with_targets(executed, chapter)
         executed = with_provenance(executed, page.run.info, commit)
@@ -109,7 +111,7 @@ def with_provenance(notebook: nb.Notebook, info: dict[str, Any], commit: str) ->
 def fingerprint(staged: Path) -> str:
     """A hash of everything that decides the site: the staged book, the library, the tools."""
     files = {
-        path.relative_to(staged).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        path.relative_to(staged).as_posix(): provenance.sha256(path.read_bytes())
         for path in sorted(staged.rglob("*"))
         if path.is_file()
     }
@@ -152,19 +154,15 @@ def render(project: Project, staged: Path) -> Path:
 
 
 def _provenance_text(info: dict[str, Any], commit: str) -> str:
-    parameters = ", ".join(f"`{name} = {value!r}`" for name, value in info["parameters"].items())
-    packages = info["packages"]
-    shown = ("numpy", "torch", "matplotlib")  # they make the numbers and the figures
-    versions = [f"{name} {packages[name]}" for name in shown if name in packages]
     passed, failed = provenance.verdicts(info)
     lines = [
         "```{admonition} How this page was made",
         ":class: dropdown",
-        f"- Parameters: {parameters}",
+        f"- Parameters: {provenance.assignments(info['parameters'])}",
         f"- Claims: {passed} pass, {failed} fail",
         f"- Run on {provenance.when(info)}, in {provenance.seconds(info)}, "
         f"peak memory {provenance.memory(info)}",
-        f"- {info['python']}, ictd {info['ictd']}, {', '.join(versions)}",
+        f"- {provenance.versions(info)}",
         f"- Commit: {commit}",
         "```",
     ]
@@ -173,7 +171,8 @@ def _provenance_text(info: dict[str, Any], commit: str) -> str:
 
 def _page(project: Project, chapter: Path, run: StoredRun) -> reference.Page:
     document = chapter.relative_to(project.root).with_suffix("").as_posix()
-    return reference.Page(document, run, nb.read(run.notebook))
+    full_scale = stored.load(project, chapter.stem)
+    return reference.Page(document, run, nb.read(run.notebook), full_scale)
 
 
 def _staged_config(config: dict[str, Any]) -> dict[str, Any]:

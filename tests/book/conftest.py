@@ -88,7 +88,7 @@ CONFIG = {
     "logo": "",
     "only_build_toc_files": True,
     "execute": {"execute_notebooks": "force"},
-    "parse": {"myst_enable_extensions": ["dollarmath"]},
+    "parse": {"myst_enable_extensions": ["colon_fence", "dollarmath"]},
     "sphinx": {"config": {"nb_render_markdown_format": "myst"}},
 }
 
@@ -190,6 +190,12 @@ def toy(tmp_path: Path, library: Path) -> Toy:
     own = tmp_path / "library"
     shutil.copytree(library, own)
     return Toy(tmp_path / "a {toy} book", own)
+
+
+@pytest.fixture(scope="session")
+def make_toy(tmp_path_factory: pytest.TempPathFactory, library: Path) -> Callable[[str], Toy]:
+    """Makes an empty toy book that the tests of a module share, with the common library."""
+    return lambda name: Toy(tmp_path_factory.mktemp(name) / "a {toy} book", library)
 
 
 @pytest.fixture(scope="session")

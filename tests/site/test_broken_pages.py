@@ -78,6 +78,32 @@ BROKEN_FILES = {
         "a cell shows a traceback",
     ),
     "stderr": ('<div class="output stderr">UserWarning</div>', "a cell writes to stderr"),
+    "figure without a word": (
+        f'<div class="cell_output"><img src="{PIXEL}" alt="a"></div>',
+        "figure neither live nor stored",
+    ),
+    "stored figure said to be live": (
+        f'<div class="admonition stored"><img src="{PIXEL}" alt="a"></div>'
+        '<div class="figure-files">Live figure</div>',
+        "stored figure said to be live",
+    ),
+    "live figure said to be stored": (
+        f'<div class="cell_output"><img src="{PIXEL}" alt="a"></div>'
+        '<div class="figure-files">Stored figure</div>',
+        "live figure said to be stored",
+    ),
+    "alt text of a stored figure": (
+        f'<div class="admonition stored"><img src="{PIXEL}" alt="A figure."></div>',
+        "alt text of a stored figure does not say so: 'A figure.'",
+    ),
+    "stored block without a title": (
+        '<div class="admonition dropdown stored"><p class="admonition-title">Note</p></div>',
+        "stored block does not say so in its title: 'Note'",
+    ),
+    "stored block that is not folded": (
+        '<div class="admonition stored"><p class="admonition-title">At full scale</p></div>',
+        "stored block is not folded: 'At full scale'",
+    ),
     "progress bar": (
         '<div class="cell_output"> 10%|#  | 1/9\n 20%|## | 2/9</div>',
         "a progress bar shows 2 times",
@@ -124,6 +150,10 @@ BROKEN_IN_BROWSER = {
     "image out of shape": (
         f'<img src="{PIXEL}" alt="a" style="width: 200px; height: 90px !important">',
         "image out of shape",
+    ),
+    "image out of its box": (
+        f'<div class="admonition"><img src="{PIXEL}" alt="a" style="width: 120%; max-width: none"></div>',
+        "image reaches out of its box",
     ),
     "missing style": ('<link rel="stylesheet" href="missing.css">', "missing.css (net::ERR"),
     "wide block": ('<div style="width: 3000px; height: 1px">x</div>', "scrolls sideways: "),
