@@ -7,6 +7,7 @@ Every array may carry leading batch dimensions: one object then holds many chain
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ import numpy as np
 
 from ictd import _checks
 from ictd._checks import FloatArray, IntArray
+
+# From so many chains on they are walked side by side.
+_MANY = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,39 +166,49 @@ class MarkovRewardProcess:
         return Trajectory(states, rewards)
 
     def stream(
-        self, n: int, rng: np.random.Generator, chunk: int = 1 << 18
+        self, n: int, rng: np.random.Generator, chunk: int | None = None
     ) -> Iterator[Trajectory]:
-        """Sample n transitions of a single chain in chunks, so that memory does not grow with n.
+        """Sample n transitions from each chain in chunks, so that memory does not grow with n.
 
-        A chunk starts at the state where the one before it ended, as ``Counts.of_stream`` expects.
-        Put together, they are the trajectory that ``sample(n, rng)`` draws from the same generator.
+        A chunk starts at the states where the one before it ended, as ``Counts.of_stream`` expects.
+        Numbers are drawn in the order of time, for all chains of a batch at each time, so the
+        trajectories do not depend on where they are cut. Those of a single chain are what
+        ``sample(n, rng)`` draws from the same generator; those of a batch are others, of the same law.
 
         Args:
             n: number of transitions, ≥ 1.
             rng: a ``numpy.random.Generator``.
-            chunk: transitions of a chunk, ≥ 1; the last may have fewer.
+            chunk: transitions of a chunk, for each chain, ≥ 1; the last chunk may have fewer. None means
+                2¹⁸ over all chains together, or 2²⁰ from 16 chains on, and at least 1.
 
         Returns:
-            An iterator over trajectories with states (m+1,) and rewards (m,).
+            An iterator over trajectories with states (..., m+1) and rewards (..., m).
 
         Raises:
-            ValueError: the object holds a batch of chains, or n, rng or chunk is not as above.
+            ValueError: n, rng or chunk is not as above.
         """
-        if self.batch:
-            raise ValueError(f"stream must be called on a single chain, got a batch {self.batch}")
         n = _checks.integer("n", n, 1)
+        if chunk is None:
+            chains = math.prod(self.batch)
+            together = 1 << (18 if chains < _MANY else 20)
+            chunk = max(together // max(chains, 1), 1)
         chunk = _checks.integer("chunk", chunk, 1)
         return self._stream(n, _checks.generator(rng), chunk)
 
     def _stream(self, n: int, rng: np.random.Generator, chunk: int) -> Iterator[Trajectory]:
-        rows = _cumulative(self.transition)
-        start = _cumulative(self.initial[None])
-        states = _walk_each(start, rows[None], rng.random((1, 1)))[0]
+        S = self.n_states
+        rows = _cumulative(self.transition).reshape(-1, S, S)
+        start = _cumulative(self.initial).reshape(-1, S)
+        chains = np.arange(len(rows))
+        states = _walk(start, rows, rng.random((1, len(rows))).T)
         for done in range(0, n, chunk):
-            uniforms = rng.random((1, min(chunk, n - done)))
-            last = states[-1:]
-            states = np.append(last, _walk_each(rows[last], rows[None], uniforms)[0])
-            yield Trajectory(states, self.reward[states[:-1]])
+            uniforms = rng.random((min(chunk, n - done), len(rows))).T
+            last = states[:, -1]
+            following = _walk(rows[chains, last], rows, uniforms)
+            states = np.concatenate([last[:, None], following], axis=1)
+            path = states.reshape(*self.batch, -1)
+            rewards = np.take_along_axis(self.reward, path[..., :-1], axis=-1)
+            yield Trajectory(path, rewards)
 
 
 def boyan_chain(
@@ -343,9 +357,14 @@ def walk(initial: FloatArray, transition: FloatArray, uniforms: FloatArray) -> I
         States, shape (chains, length); chain b depends on its own row of each argument alone. Nothing is
         checked.
     """
-    # Both ways give the same states; a Python loop wins for a handful of chains.
-    one_way = _walk_each if len(transition) < 16 else _walk_together
-    return one_way(_cumulative(initial), _cumulative(transition), uniforms)
+    return _walk(_cumulative(initial), _cumulative(transition), uniforms)
+
+
+def _walk(start: FloatArray, rows: FloatArray, uniforms: FloatArray) -> IntArray:
+    """States (chains, m) from the laws of the first, (chains, S), and of the next; (chains, m) numbers."""
+    # Both ways invert the same cumulative laws; a Python loop wins for a handful of chains.
+    walk = _walk_each if len(rows) < _MANY else _walk_together
+    return walk(start, rows, uniforms)
 
 
 def _walk_each(start: FloatArray, rows: FloatArray, uniforms: FloatArray) -> IntArray:

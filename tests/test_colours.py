@@ -132,6 +132,12 @@ def drawn() -> dict[str, list[Line2D]]:
             levels,
             "error",
         ),
+        "norms_against_bound": figures.norms_against_bound(dict.fromkeys("abcd", (x, y))),
+        "errors_by_depth": figures.errors_by_depth(
+            {name: errors() for name in "abcd"}, {"e": y, "f": y}, "error"
+        ),
+        "floor_against_length": figures.floor_against_length(x, errors(), y, y),
+        "thresholds": figures.thresholds(x, dict.fromkeys((2, 10, 100), y), errors()),
         "limit_distances": figures.limit_distances(x, y, y),
         "interpolation": figures.interpolation(x, dict.fromkeys(betas, y), x > 3, y),
         "layer_errors": figures.layer_errors({name: errors() for name in NETWORKS}, "error"),

@@ -49,6 +49,21 @@ FIGURES: dict[str, Callable[[], figures.BookFigure]] = {
     "deviations_by_layer": lambda: figures.deviations_by_layer(
         {"one": WITH_GAPS, "two": 0 * CHAINS}, "deviation"
     ),
+    "norms_against_bound": lambda: figures.norms_against_bound(
+        {"one": (CHAINS[0] + 1, CHAINS[1]), "two": (CHAINS[2] + 1, CHAINS[3])}, shown=3
+    ),
+    "errors_by_depth": lambda: figures.errors_by_depth(
+        {"$n$ = 10": CHAINS, "$n$ = 20": CHAINS / 2}, {r"$\gamma^l$": 0.5 ** np.arange(4)}, "error"
+    ),
+    "floor_against_length": lambda: figures.floor_against_length(
+        [10, 100, 1000, 10000], CHAINS, [4.0, 3.0, 2.0, 1.0], [np.inf, 8.0, 7.0, 6.0]
+    ),
+    "covariance_panels": lambda: figures.covariance_panels(
+        {"limit law": SIGNED[:, :4], r"$\sigma$": -SIGNED[:, :4]}
+    ),
+    "thresholds": lambda: figures.thresholds(
+        [0.0, 0.5, 0.9, 0.99], {2: [1.0, 2.0, 3.0, 4.0], 10: [2.0, 3.0, 4.0, 5.0]}, CHAINS
+    ),
     "forward_passes": lambda: figures.forward_passes(SIGNED, SIGNED + 1, SIGNED[:, 0]),
 }
 
@@ -133,7 +148,48 @@ def test_data_are_the_numbers_given() -> None:
     assert column(FIGURES["interpolation"](), "value", series="beta = 1") == list(np.sin(ANGLES))
 
 
+def test_data_of_convergence_are_the_numbers_given() -> None:
+    norms = FIGURES["norms_against_bound"]()
+    assert column(norms, "bound", series="two") == list(CHAINS[2, :3] + 1)
+    assert column(norms, "norm", series="two") == list(CHAINS[3, :3])
+    depth = FIGURES["errors_by_depth"]()
+    assert column(depth, "median", series="n = 20") == list(np.median(CHAINS / 2, axis=0))
+    assert column(depth, "median", series="gamma^l") == [1, 0.5, 0.25, 0.125]
+    floor = FIGURES["floor_against_length"]()
+    assert column(floor, "percentile_95") == list(np.percentile(CHAINS, 95, axis=0))
+    assert column(floor, "mean") == list(CHAINS.mean(0))
+    assert column(floor, "limit_law_median") == [4, 3, 2, 1]
+    assert column(floor, "theorem_2_floor_median") == [np.inf, 8, 7, 6]
+    panels = FIGURES["covariance_panels"]()
+    assert column(panels, "covariance", panel="sigma") == list(-SIGNED[:, :4].ravel())
+    needed = FIGURES["thresholds"]()
+    assert column(needed, "beta", series="Boyan chains") == list(np.median(CHAINS, axis=0))
+    assert column(needed, "beta", series="uniform, 10 states") == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("bound", [[4.0, 3.0, 2.0, 1.0], [np.inf, 3.0, 2.0, 1.0]])
+def test_a_floor_that_is_not_finite_is_not_drawn(bound: list[float]) -> None:
+    figure = figures.floor_against_length([1, 2, 3, 4], CHAINS, [4, 3, 2, 1], bound)
+    labels = [line.get_label() for line in figure.axes[0].lines]
+    assert ("floor of Theorem 2, median" in labels) == bool(np.isfinite(bound).all())
+
+
+def test_guides_do_not_set_the_height_of_the_axis() -> None:
+    without = figures.errors_by_depth({"a": CHAINS}, {}, "error")
+    guided = figures.errors_by_depth({"a": CHAINS}, {"g": 1e-9 ** np.arange(4)}, "error")
+    assert guided.axes[0].get_ylim() == without.axes[0].get_ylim()
+    deep = figures.errors_by_depth({"a": 1e-30**CHAINS}, {}, "error", floor=1e-10)
+    assert deep.axes[0].get_ylim()[0] == 1e-10
+
+
 def test_no_series_is_left_out() -> None:
+    many = dict.fromkeys(range(5), CHAINS)
+    with pytest.raises(ValueError, match=r"^curves must be at most 4 series, got 5$"):
+        figures.errors_by_depth(many, {}, "error")
+    with pytest.raises(ValueError, match=r"^cases must be at most 4 series, got 5$"):
+        figures.norms_against_bound(dict.fromkeys("abcde", (CHAINS[0], CHAINS[0])))
+    with pytest.raises(ValueError, match=r"^uniform must be at most 4 series, got 5$"):
+        figures.thresholds(range(4), many, CHAINS)
     with pytest.raises(ValueError, match=r"^deviations must be at most 4 series, got 5$"):
         figures.deviations_by_layer(dict.fromkeys("abcde", CHAINS), "deviation")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import tracemalloc
 from itertools import pairwise
@@ -631,9 +632,42 @@ def test_wrong_arguments_of_a_stream_are_refused_at_once(arguments, message: str
         chain.stream(*arguments)
 
 
-def test_a_batch_is_not_streamed() -> None:
-    chains = ictd.random_chain(3, 0.9, rng(), (2,))
-    with pytest.raises(
-        ValueError, match=r"^stream must be called on a single chain, got a batch \(2,\)"
-    ):
-        chains.stream(10, rng())
+@pytest.mark.parametrize("batch", [(1,), (2, 3), (17,)])
+@pytest.mark.parametrize("chunk", [1, 7, 1000, None])
+def test_a_batch_streams_each_chain_by_its_own_law(batch: tuple[int, ...], chunk) -> None:
+    """Numbers in the order of time, one for each chain at each time, invert the chain's own laws."""
+    S, n = 4, 60
+    chains = ictd.boyan_chain(S, 0.9, rng(1), batch)
+    parts = list(chains.stream(n, rng(2), chunk))
+    assert [part.n for part in parts] == [min(chunk or n, n - k) for k in range(0, n, chunk or n)]
+    draws = rng(2).random((n + 1, *batch))
+    for index in np.ndindex(*batch):
+        laws = chains.transition[index].cumsum(-1)
+        path = [int((chains.initial[index].cumsum() <= draws[(0, *index)]).sum())]
+        for t in range(1, n + 1):
+            path.append(int((laws[path[-1]] <= draws[(t, *index)]).sum()))
+        places = [part.states[index] for part in parts]
+        assert np.concatenate([place[:-1] for place in places]).tolist() == path[:-1]
+        assert [place[-1] for place in places][-1] == path[-1]
+        for before, after in pairwise(places):
+            assert before[-1] == after[0]
+        rewards = np.concatenate([part.rewards[index] for part in parts])
+        np.testing.assert_array_equal(rewards, chains.reward[index][path[:-1]])
+
+
+@pytest.mark.parametrize(("batch", "largest"), [((), 1 << 18), ((15,), 1 << 18), ((64,), 1 << 20)])
+def test_a_chunk_is_a_given_number_of_transitions_over_all_chains(batch, largest: int) -> None:
+    chains = ictd.random_chain(2, 0.9, rng(), batch)
+    first = next(chains.stream(1 << 20, rng()))
+    assert first.n == largest // max(math.prod(batch), 1)
+
+
+def test_a_batch_of_streams_holds_one_chunk_at_a_time() -> None:
+    chains = ictd.boyan_chain(4, 0.9, rng(), (100,))
+    tracemalloc.start()
+    counts = ictd.Counts.of_stream(chains.stream(20_000, rng(), chunk=500), 4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (counts.visits.sum(-1) == 20_000).all()
+    # A chunk is 50,000 states; the whole would be 2,000,000 of 8 bytes.
+    assert peak < 6e6 < 2_000_000 * 8

@@ -13,21 +13,33 @@ from ictd.figures._attention import (
     weight_panels,
 )
 from ictd.figures._construction import deviations_by_layer, forward_passes, memory_rows
+from ictd.figures._convergence import (
+    covariance_panels,
+    errors_by_depth,
+    floor_against_length,
+    norms_against_bound,
+    thresholds,
+)
 from ictd.figures._style import METHOD_COLOURS, BookFigure, sequential_colours
 
 __all__ = [
     "METHOD_COLOURS",
     "BookFigure",
+    "covariance_panels",
     "deviations_by_layer",
     "entropy_against_scale",
     "error_curves",
+    "errors_by_depth",
+    "floor_against_length",
     "forward_passes",
     "interpolation",
     "kernel_panels",
     "layer_errors",
     "limit_distances",
     "memory_rows",
+    "norms_against_bound",
     "operation_counts",
     "sequential_colours",
+    "thresholds",
     "weight_panels",
 ]
