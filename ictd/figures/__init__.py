@@ -12,22 +12,34 @@ from ictd.figures._attention import (
     operation_counts,
     weight_panels,
 )
+from ictd.figures._beyond import (
+    certified_shares,
+    condition_thresholds,
+    eigenvalue_discs,
+    growing_errors,
+    rates_against_step,
+)
 from ictd.figures._construction import deviations_by_layer, forward_passes, memory_rows
 from ictd.figures._style import METHOD_COLOURS, BookFigure, sequential_colours
 
 __all__ = [
     "METHOD_COLOURS",
     "BookFigure",
+    "certified_shares",
+    "condition_thresholds",
     "deviations_by_layer",
+    "eigenvalue_discs",
     "entropy_against_scale",
     "error_curves",
     "forward_passes",
+    "growing_errors",
     "interpolation",
     "kernel_panels",
     "layer_errors",
     "limit_distances",
     "memory_rows",
     "operation_counts",
+    "rates_against_step",
     "sequential_colours",
     "weight_panels",
 ]
