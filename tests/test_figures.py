@@ -18,6 +18,9 @@ CHAINS = RNG.uniform(0.1, 1, size=(7, 4))  # errors by chain and iteration
 KERNEL = RNG.dirichlet(np.ones(3), size=3)
 SIGNED = RNG.normal(size=(4, 5))
 ANGLES = np.linspace(0, 3, 6)
+COMPLEX = np.exp(1j * ANGLES)
+# A context without a certificate is infinitely far, as are most at the first length.
+UNCERTIFIED = np.where([[True], [False], [False], [False]], np.inf, CHAINS.T)
 WITH_GAPS = np.where(np.arange(4) < np.array([[2], [4], [3], [4], [4]]), CHAINS[:5], np.nan)
 
 FIGURES: dict[str, Callable[[], figures.BookFigure]] = {
@@ -65,6 +68,19 @@ FIGURES: dict[str, Callable[[], figures.BookFigure]] = {
         [0.0, 0.5, 0.9, 0.99], {2: [1.0, 2.0, 3.0, 4.0], 10: [2.0, 3.0, 4.0, 5.0]}, CHAINS
     ),
     "forward_passes": lambda: figures.forward_passes(SIGNED, SIGNED + 1, SIGNED[:, 0]),
+    "eigenvalue_discs": lambda: figures.eigenvalue_discs(COMPLEX, 0.5 * COMPLEX),
+    "condition_thresholds": lambda: figures.condition_thresholds(
+        [1.0, 2.0, 4.0], {r"$\beta$ one": {"a": CHAINS[:3]}, "two": {"a": CHAINS[3:6]}}, [0.5]
+    ),
+    "certified_shares": lambda: figures.certified_shares(
+        [10, 100, 1000, 5000], {"certified": CHAINS[0], "other": CHAINS[1]}, UNCERTIFIED
+    ),
+    "rates_against_step": lambda: figures.rates_against_step(
+        [0.1, 0.5, 1.0, 2.0], {"x": CHAINS[0]}, {"x": 2 * CHAINS[0]}, {"x": 1.25}
+    ),
+    "growing_errors": lambda: figures.growing_errors(
+        {"up": {"the chain": 1.01 ** np.arange(1000), "other": np.ones(7)}}, "error"
+    ),
 }
 
 each_figure = pytest.mark.parametrize("name", FIGURES)
@@ -145,6 +161,32 @@ def test_data_are_the_numbers_given() -> None:
     assert column(deviations, "largest", series="one") == list(np.nanmax(WITH_GAPS, axis=0))
     assert column(deviations, "largest", series="two") == [0.0] * 4
     assert column(FIGURES["operation_counts"](), "operations", series="softmax") == [65, 257]
+    discs = FIGURES["eigenvalue_discs"]()
+    assert column(discs, "factor_imag") == list(COMPLEX.imag)
+    assert column(discs, "shift_real") == list(0.5 * COMPLEX.real)
+    thresholds = FIGURES["condition_thresholds"]()
+    assert column(thresholds, "quartile_3", panel="two", condition="a") == list(
+        np.quantile(CHAINS[3:6], 0.75, axis=1)
+    )
+    assert column(thresholds, "beta", panel="beta one") == [1, 2, 4]
+    certified = FIGURES["certified_shares"]()
+    assert column(certified, "share", series="other") == list(CHAINS[1])
+    # Quartiles are distances that occurred: nothing is interpolated towards infinity.
+    middle = column(certified, "median", series="relative distance")
+    assert middle == [np.inf, *np.sort(CHAINS, axis=0)[3, 1:]]
+    steps = FIGURES["rates_against_step"]()
+    (mark,) = [row["largest_step"] for row in rows(steps) if row["largest_step"]]
+    assert float(mark) == 1.25
+    drawn = [row for row in rows(steps) if row["step"]]
+    assert [float(row["theorem_a"]) for row in drawn] == list(2 * CHAINS[0])
+    growing = FIGURES["growing_errors"]()
+    layers = column(growing, "layer", series="the chain")
+    assert len(layers) == 300
+    assert layers[-1] == 999
+    assert column(growing, "error", series="the chain") == pytest.approx(
+        [1.01**layer for layer in layers]
+    )
+    assert column(growing, "layer", series="other") == list(range(7))
     assert column(FIGURES["interpolation"](), "value", series="beta = 1") == list(np.sin(ANGLES))
 
 

@@ -12,6 +12,13 @@ from ictd.figures._attention import (
     operation_counts,
     weight_panels,
 )
+from ictd.figures._beyond import (
+    certified_shares,
+    condition_thresholds,
+    eigenvalue_discs,
+    growing_errors,
+    rates_against_step,
+)
 from ictd.figures._construction import deviations_by_layer, forward_passes, memory_rows
 from ictd.figures._convergence import (
     covariance_panels,
@@ -25,13 +32,17 @@ from ictd.figures._style import METHOD_COLOURS, BookFigure, sequential_colours
 __all__ = [
     "METHOD_COLOURS",
     "BookFigure",
+    "certified_shares",
+    "condition_thresholds",
     "covariance_panels",
     "deviations_by_layer",
+    "eigenvalue_discs",
     "entropy_against_scale",
     "error_curves",
     "errors_by_depth",
     "floor_against_length",
     "forward_passes",
+    "growing_errors",
     "interpolation",
     "kernel_panels",
     "layer_errors",
@@ -39,6 +50,7 @@ __all__ = [
     "memory_rows",
     "norms_against_bound",
     "operation_counts",
+    "rates_against_step",
     "sequential_colours",
     "thresholds",
     "weight_panels",
