@@ -49,6 +49,12 @@ FIGURES: dict[str, Callable[[], figures.BookFigure]] = {
     "deviations_by_layer": lambda: figures.deviations_by_layer(
         {"one": WITH_GAPS, "two": 0 * CHAINS}, "deviation"
     ),
+    "neu_curves": lambda: figures.neu_curves(
+        [1, 3, 10], {"$n$ = 5": ([1.0, 0.1, -0.01], [0.1, 0.01, 0.02])}, "layers", logarithmic=True
+    ),
+    "neu_training": lambda: figures.neu_training(
+        [0, 5, 9, 12, 20, 21, 30], CHAINS, 0.6 * CHAINS[:, ::-1], CHAINS
+    ),
     "forward_passes": lambda: figures.forward_passes(SIGNED, SIGNED + 1, SIGNED[:, 0]),
 }
 

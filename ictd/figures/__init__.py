@@ -13,6 +13,7 @@ from ictd.figures._attention import (
     weight_panels,
 )
 from ictd.figures._construction import deviations_by_layer, forward_passes, memory_rows
+from ictd.figures._emergence import neu_curves, neu_training
 from ictd.figures._style import METHOD_COLOURS, BookFigure, sequential_colours
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "layer_errors",
     "limit_distances",
     "memory_rows",
+    "neu_curves",
+    "neu_training",
     "operation_counts",
     "sequential_colours",
     "weight_panels",
