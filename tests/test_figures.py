@@ -67,6 +67,12 @@ FIGURES: dict[str, Callable[[], figures.BookFigure]] = {
     "thresholds": lambda: figures.thresholds(
         [0.0, 0.5, 0.9, 0.99], {2: [1.0, 2.0, 3.0, 4.0], 10: [2.0, 3.0, 4.0, 5.0]}, CHAINS
     ),
+    "neu_curves": lambda: figures.neu_curves(
+        [1, 3, 10], {"$n$ = 5": ([1.0, 0.1, -0.01], [0.1, 0.01, 0.02])}, "layers", logarithmic=True
+    ),
+    "neu_training": lambda: figures.neu_training(
+        [0, 5, 9, 12, 20, 21, 30], CHAINS, 0.6 * CHAINS[:, ::-1], CHAINS
+    ),
     "forward_passes": lambda: figures.forward_passes(SIGNED, SIGNED + 1, SIGNED[:, 0]),
     "eigenvalue_discs": lambda: figures.eigenvalue_discs(COMPLEX, 0.5 * COMPLEX),
     "condition_thresholds": lambda: figures.condition_thresholds(

@@ -27,6 +27,7 @@ from ictd.figures._convergence import (
     norms_against_bound,
     thresholds,
 )
+from ictd.figures._emergence import neu_curves, neu_training
 from ictd.figures._style import METHOD_COLOURS, BookFigure, sequential_colours
 
 __all__ = [
@@ -48,6 +49,8 @@ __all__ = [
     "layer_errors",
     "limit_distances",
     "memory_rows",
+    "neu_curves",
+    "neu_training",
     "norms_against_bound",
     "operation_counts",
     "rates_against_step",
