@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import Any
 
 import nbformat
 import yaml
+from warm_runs import run_cells
 
-from ictd.book import run
-from ictd.book.notebook import declaration, read
+from ictd.book.claims import collect
+from ictd.book.notebook import declaration, joined, read
 from ictd.book.parameters import Declaration, Parameter
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,16 +24,10 @@ def quick_parameters(chapter: Path) -> dict[str, Any]:
     return yaml.safe_load((chapter.parent / "params" / f"{chapter.stem[:2]}_quick.yml").read_text())
 
 
-def execute(chapter: Path, output: Path, parameters: dict[str, Any]) -> dict[str, Any]:
-    """The notebook that a run leaves; runs of a copy are stored beside the copy."""
-    folder = run(chapter, parameters, output=output).folder
-    return json.loads((folder / "executed.ipynb").read_text(encoding="utf-8"))
-
-
 def shown(notebook: dict[str, Any]) -> list[Any]:
     """All that a reader sees of the outputs: texts, tables and pictures, but for measured times."""
     return [
-        output.get("data", output.get("text"))
+        {kind: joined(data).strip() for kind, data in output["data"].items()}
         for cell in notebook["cells"]
         if "timing" not in cell["metadata"].get("tags", [])
         for output in cell.get("outputs", [])
@@ -101,9 +95,13 @@ def replaced(old: str, new: str) -> Callable[[list[Any]], None]:
     return edit
 
 
-def passed_claims(chapter: Path, output: Path, parameters: dict[str, Any]) -> dict[str, bool]:
-    """Claim id to whether it passed."""
-    claims = run(chapter, parameters, output=output).claims
+def passed_claims(chapter: Path, parameters: dict[str, Any]) -> dict[str, bool]:
+    """Claim id to whether it passed.
+
+    Raises:
+        CellFailed: A cell raised an error.
+    """
+    claims, _ = collect(run_cells(chapter, parameters))
     return {claim["id"]: claim["passed"] for claim in claims}
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from chapter_runs import CHAPTERS, edited, passed_claims, quick_parameters, side_by_side
-
-from ictd.book.runner import ChapterFailed
+from warm_runs import CellFailed
 
 BROKEN = {
     chapter: importlib.import_module(f"sabotage.chapter_{chapter.stem[:2]}").BROKEN
@@ -25,16 +24,16 @@ each_sabotage = pytest.mark.parametrize(
 
 
 @cache
-def outcomes(chapter: Path, folder: Path) -> dict[str, dict[str, bool] | ChapterFailed]:
+def outcomes(chapter: Path, folder: Path) -> dict[str, dict[str, bool] | CellFailed]:
     """Claims of the chapter as it is, and of each broken copy: whether they passed."""
     quick, broken = quick_parameters(chapter), BROKEN[chapter]
 
-    def claims(name: str) -> dict[str, bool] | ChapterFailed:
+    def claims(name: str) -> dict[str, bool] | CellFailed:
         home = folder / chapter.stem / name
         copy = edited(chapter, home, *broken[name]) if name in broken else chapter
         try:
-            return passed_claims(copy, home / "out", quick)
-        except ChapterFailed as error:
+            return passed_claims(copy, quick)
+        except CellFailed as error:
             return error
 
     names = ["as it is", *broken]
@@ -43,7 +42,7 @@ def outcomes(chapter: Path, folder: Path) -> dict[str, dict[str, bool] | Chapter
 
 def passed(chapter: Path, name: str, folder: Path) -> dict[str, bool]:
     claims = outcomes(chapter, folder)[name]
-    assert not isinstance(claims, ChapterFailed), claims
+    assert not isinstance(claims, CellFailed), claims
     return claims
 
 

@@ -8,11 +8,11 @@ from chapter_runs import (
     CHAPTERS,
     another_value,
     declared,
-    execute,
     quick_parameters,
     shown,
     side_by_side,
 )
+from warm_runs import run_cells
 
 from ictd.book import run
 from ictd.book.notebook import read
@@ -23,7 +23,7 @@ each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: pat
 
 
 @each_chapter
-def test_every_parameter_changes_an_output(chapter: Path, tmp_path: Path) -> None:
+def test_every_parameter_changes_an_output(chapter: Path) -> None:
     quick = quick_parameters(chapter)
     parameters = declared(chapter)
 
@@ -32,7 +32,7 @@ def test_every_parameter_changes_an_output(chapter: Path, tmp_path: Path) -> Non
         if name is not None:
             current = quick.get(name, parameters[name].default)
             values[name] = another_value(parameters[name], current)
-        return shown(execute(chapter, tmp_path / (name or "quick"), values))
+        return shown(run_cells(chapter, values))
 
     before, *after = side_by_side(outputs, [None, *parameters])
     without_effect = [name for name, seen in zip(parameters, after, strict=True) if seen == before]
@@ -41,10 +41,10 @@ def test_every_parameter_changes_an_output(chapter: Path, tmp_path: Path) -> Non
 
 @each_chapter
 def test_a_second_run_shows_the_same(chapter: Path, tmp_path: Path) -> None:
+    """One by `ictd run`, in a kernel, the other as the tests run chapters."""
     quick = quick_parameters(chapter)
-    first = shown(execute(chapter, tmp_path / "first", quick))
-    again = run(chapter, quick, output=tmp_path / "again", force=True).folder
-    assert shown(read(again / "executed.ipynb")) == first
+    folder = run(chapter, quick, output=tmp_path / "run", force=True).folder
+    assert shown(read(folder / "executed.ipynb")) == shown(run_cells(chapter, quick))
 
 
 @each_chapter
