@@ -48,7 +48,7 @@ class Theorem2:
     def required_n(self) -> FloatArray:
         """The smallest n ≥ 2t² log(4S/δ)/η² and ≥ 1; inf where Assumption 5.1 fails. Shape (...)."""
         n = np.ceil(2 * (self.hitting_time / self.eta) ** 2 * self._log(self.delta))
-        return np.where(self.C > 0, np.maximum(n, 1.0), np.inf)[()][()]
+        return np.where(self.C > 0, np.maximum(n, 1.0), np.inf)[()]
 
     def floor(self, n: Any, delta: float | None = None) -> FloatArray:
         """2γ span/(1 − γ) · √(log(4S/δ)/(2(1 − η) n μ_min)), the floor of the error.
