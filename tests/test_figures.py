@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import struct
+import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
@@ -194,6 +195,14 @@ def test_data_are_the_numbers_given() -> None:
     )
     assert column(growing, "layer", series="other") == list(range(7))
     assert column(FIGURES["interpolation"](), "value", series="beta = 1") == list(np.sin(ANGLES))
+
+
+def test_distances_of_zero_are_drawn_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = figures.certified_shares([10, 100], {"certified": np.ones(2)}, np.zeros((2, 5)))
+        figure.canvas.draw()
+    assert column(figure, "median", series="relative distance") == [0, 0]
 
 
 def test_data_of_convergence_are_the_numbers_given() -> None:

@@ -103,7 +103,9 @@ def certified_shares(
     known = np.isfinite(high)
     n = np.asarray(lengths)
     bottom.fill_between(n[known], low[known], high[known], color="#0072B2", alpha=0.15, linewidth=0)
-    bottom.set(xscale="log", yscale="log", xlabel="$n$", ylabel=r"$|\hat\nu-\nu|\,/\,\nu$")
+    # At γ = 0 both are zero, and a logarithmic axis has nothing to show.
+    scale = "log" if (middle > 0).any() else "linear"
+    bottom.set(xscale="log", yscale=scale, xlabel="$n$", ylabel=r"$|\hat\nu-\nu|\,/\,\nu$")
     figure.record(
         series="relative distance", n=lengths, quartile_1=low, median=middle, quartile_3=high
     )
