@@ -13,11 +13,21 @@ from ictd.figures._attention import (
     weight_panels,
 )
 from ictd.figures._construction import deviations_by_layer, forward_passes, memory_rows
+from ictd.figures._experiments import (
+    attention_entries_over_training,
+    attention_matrices,
+    curves_over_training,
+    method_errors,
+    value_row_over_training,
+)
 from ictd.figures._style import METHOD_COLOURS, BookFigure, sequential_colours
 
 __all__ = [
     "METHOD_COLOURS",
     "BookFigure",
+    "attention_entries_over_training",
+    "attention_matrices",
+    "curves_over_training",
     "deviations_by_layer",
     "entropy_against_scale",
     "error_curves",
@@ -27,7 +37,9 @@ __all__ = [
     "layer_errors",
     "limit_distances",
     "memory_rows",
+    "method_errors",
     "operation_counts",
     "sequential_colours",
+    "value_row_over_training",
     "weight_panels",
 ]
