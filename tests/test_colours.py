@@ -142,6 +142,32 @@ def drawn() -> dict[str, list[Line2D]]:
         "interpolation": figures.interpolation(x, dict.fromkeys(betas, y), x > 3, y),
         "layer_errors": figures.layer_errors({name: errors() for name in NETWORKS}, "error"),
         "operation_counts": figures.operation_counts(x, {"a": x, "b": x, "c": x}),
+        "value_row_over_training": figures.value_row_over_training(
+            x, RNG.normal(size=(8, 2, 3)), [0, 1]
+        ),
+        "attention_entries_over_training": figures.attention_entries_over_training(
+            x, errors().T, errors().T
+        ),
+        "curves_over_training": figures.curves_over_training(
+            {"one": (x, {name: errors().T for name in "abcd"})}, "share", {"one": 0.7}, "level"
+        ),
+        "method_errors": figures.method_errors(
+            x,
+            {
+                name: errors()
+                for name in (
+                    "trained",
+                    "weighted softmax TD",
+                    "tabular TD",
+                    "linear TD",
+                    "LSTD",
+                    "certainty equivalence",
+                )
+            },
+            "n",
+            "error",
+            3,
+        ),
         "deviations_by_layer": figures.deviations_by_layer(
             {name: errors() for name in "abcd"}, "d"
         ),

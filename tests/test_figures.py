@@ -18,6 +18,7 @@ RNG = np.random.default_rng(0)
 CHAINS = RNG.uniform(0.1, 1, size=(7, 4))  # errors by chain and iteration
 KERNEL = RNG.dirichlet(np.ones(3), size=3)
 SIGNED = RNG.normal(size=(4, 5))
+SEEDS = RNG.normal(size=(7, 2, 3)).astype(np.float32)  # rows by evaluation and seed
 ANGLES = np.linspace(0, 3, 6)
 COMPLEX = np.exp(1j * ANGLES)
 # A context without a certificate is infinitely far, as are most at the first length.
@@ -73,6 +74,27 @@ FIGURES: dict[str, Callable[[], figures.BookFigure]] = {
     ),
     "neu_training": lambda: figures.neu_training(
         [0, 5, 9, 12, 20, 21, 30], CHAINS, 0.6 * CHAINS[:, ::-1], CHAINS
+    ),
+    "value_row_over_training": lambda: figures.value_row_over_training(
+        [0, 5, 9, 12, 20, 30, 40], SEEDS, seeds=[7, 4294967295]
+    ),
+    "attention_matrices": lambda: figures.attention_matrices(
+        {"before": SIGNED[:, :4], r"$\beta$, after": 2 * SIGNED[:, :4]}
+    ),
+    "attention_entries_over_training": lambda: figures.attention_entries_over_training(
+        [0, 5, 9, 12, 20, 30, 40], CHAINS, -CHAINS
+    ),
+    "curves_over_training": lambda: figures.curves_over_training(
+        {
+            "one": ([0, 5, 9, 12, 20, 30, 40], {"a": CHAINS, "b": 0 * CHAINS}),
+            "two": ([0, 1, 2, 3, 4, 5, 6], {"a": CHAINS / 2, "b": CHAINS}),
+        },
+        "share",
+        {"one": 0.75, "two": 0.95},
+        "threshold $(1 + γ)/2$",
+    ),
+    "method_errors": lambda: figures.method_errors(
+        [10, 30, 100, 300], {"trained": CHAINS, "LSTD": CHAINS + 1}, "n", "error", 100, log_x=True
     ),
     "forward_passes": lambda: figures.forward_passes(SIGNED, SIGNED + 1, SIGNED[:, 0]),
     "eigenvalue_discs": lambda: figures.eigenvalue_discs(COMPLEX, 0.5 * COMPLEX),
@@ -255,3 +277,44 @@ def test_columns_of_a_record_have_one_shape() -> None:
     figure = FIGURES["kernel_panels"]()
     with pytest.raises(ValueError, match="shape mismatch"):
         figure.record(x=[1, 2], y=[1, 2, 3])
+
+
+def test_rows_over_training_are_recorded_by_seed_and_come_back_exactly() -> None:
+    figure = FIGURES["value_row_over_training"]()
+    assert column(figure, "step", seed="7") == [0, 5, 9, 12, 20, 30, 40]
+    for place, name in enumerate("abc"):
+        found = np.array(column(figure, name, seed="4294967295"), dtype=np.float32)
+        assert (found == SEEDS[:, 1, place]).all()
+
+
+def test_curves_over_training_are_the_median_and_the_extremes_of_the_seeds() -> None:
+    figure = FIGURES["curves_over_training"]()
+    for setting, scale in (("one", 1.0), ("two", 0.5)):
+        where = {"setting": setting, "series": "a"}
+        for name, reduce in (("least", np.min), ("median", np.median), ("largest", np.max)):
+            expected = np.round(reduce(scale * CHAINS, axis=1), 6)
+            assert column(figure, name, **where) == list(expected)
+    assert column(figure, "median", series="threshold (1 + γ)/2") == [0.75, 0.95]
+    without = figures.curves_over_training({"one": ([0, 1], {"a": CHAINS[:2]})}, "share")
+    assert all(row["series"] == "a" for row in rows(without))
+
+
+def test_matrices_share_a_scale_with_zero_in_its_middle() -> None:
+    figure = FIGURES["attention_matrices"]()
+    limits = {axis.images[0].get_clim() for axis in figure.axes if axis.images}
+    largest = 2 * np.abs(SIGNED[:, :4]).max()
+    assert limits == {(-largest, largest)}
+    assert column(figure, "entry", panel="before") == list(np.round(SIGNED[:, :4], 6).ravel())
+
+
+def test_errors_of_methods_are_quartiles_over_the_cases() -> None:
+    figure = FIGURES["method_errors"]()
+    assert column(figure, "number", series="LSTD") == [10, 30, 100, 300]
+    assert column(figure, "median", series="trained") == list(np.median(CHAINS, axis=0))
+    assert column(figure, "quartile_1", series="LSTD") == list(
+        np.quantile(CHAINS + 1, 0.25, axis=0)
+    )
+    (axis,) = figure.axes
+    assert axis.get_xscale() == "log"
+    marks = [line for line in axis.get_lines() if line.get_label() == "trained at"]
+    assert [line.get_xdata()[0] for line in marks] == [100]

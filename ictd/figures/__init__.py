@@ -28,14 +28,24 @@ from ictd.figures._convergence import (
     thresholds,
 )
 from ictd.figures._emergence import neu_curves, neu_training
+from ictd.figures._experiments import (
+    attention_entries_over_training,
+    attention_matrices,
+    curves_over_training,
+    method_errors,
+    value_row_over_training,
+)
 from ictd.figures._style import METHOD_COLOURS, BookFigure, sequential_colours
 
 __all__ = [
     "METHOD_COLOURS",
     "BookFigure",
+    "attention_entries_over_training",
+    "attention_matrices",
     "certified_shares",
     "condition_thresholds",
     "covariance_panels",
+    "curves_over_training",
     "deviations_by_layer",
     "eigenvalue_discs",
     "entropy_against_scale",
@@ -49,6 +59,7 @@ __all__ = [
     "layer_errors",
     "limit_distances",
     "memory_rows",
+    "method_errors",
     "neu_curves",
     "neu_training",
     "norms_against_bound",
@@ -56,5 +67,6 @@ __all__ = [
     "rates_against_step",
     "sequential_colours",
     "thresholds",
+    "value_row_over_training",
     "weight_panels",
 ]

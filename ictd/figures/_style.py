@@ -23,6 +23,7 @@ METHOD_COLOURS = {
     "weighted softmax TD": "#0072B2",
     "softmax in the linear layer": "#E69F00",
     "softmax, both signs flipped": "#009E73",
+    "trained": "#56B4E9",
 }
 
 # Few inches and many pixels an inch: text stays legible where the page shrinks a figure to a phone.
