@@ -87,15 +87,14 @@ def _estimates(
     xlabel: str,
 ) -> None:
     place, value, half = np.asarray(x), np.asarray(values), _WIDTH * np.asarray(errors)
-    figure.record(
-        **{
-            "series": plain(name),
-            plain(xlabel): place,
-            "J": value,
-            "low": value - half,
-            "high": value + half,
-        }
-    )
+    columns: dict[str, ArrayLike] = {
+        "series": plain(name),
+        plain(xlabel): place,
+        "J": value,
+        "low": value - half,
+        "high": value + half,
+    }
+    figure.record(**columns)
     with np.errstate(invalid="ignore"):
         clear = value - half > 0
     axis.plot(
