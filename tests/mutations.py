@@ -577,8 +577,8 @@ MUTATIONS = [
     Mutation(
         "stream-starts-anew",
         "mrp",
-        "_walk_each(rows[last], rows[None]",
-        "_walk_each(start, rows[None]",
+        "following = _walk(rows[chains, last], rows, uniforms)",
+        "following = _walk(start, rows, uniforms)",
     ),
     Mutation(
         "start-law-ignored",
