@@ -65,12 +65,10 @@ def claim_calls(notebook: Notebook) -> list[tuple[re.Pattern[str], str]]:
 
 
 def test_there_are_statements_of_each_kind() -> None:
-    assert {"claims", "open", "not_checkable"} == {
-        name
-        for one in STATEMENTS
-        for name in ("claims", "open", "not_checkable")
-        if getattr(one, name)
+    kinds = {
+        name for one in STATEMENTS for name in ("claims", "not_checkable") if getattr(one, name)
     }
+    assert kinds == {"claims", "not_checkable"}
     assert len({one.statement for one in STATEMENTS}) == len(STATEMENTS)
 
 

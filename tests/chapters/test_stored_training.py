@@ -68,7 +68,7 @@ def stored_steps(seed: int) -> np.ndarray:
 def test_every_seed_is_there_at_every_evaluation() -> None:
     given, rows = parameters(), rows_by_seed()
     assert len(rows) == given["n_seeds"] >= 30
-    assert given["n_steps"] >= 6000
+    assert given["n_steps"] >= 3000
     steps = {tuple(row["step"] for row in of_seed) for of_seed in rows.values()}
     (common,) = steps
     assert common[0] == 0

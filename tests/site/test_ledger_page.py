@@ -34,10 +34,11 @@ def test_every_statement_with_claims_is_decided(data: dict[str, Any]) -> None:
 
 def test_every_claim_is_in_the_ledger_and_leads_to_its_cell(data, site: Path) -> None:
     page = (site / "chapters" / "ledger.html").read_text(encoding="utf-8")
-    links = {a.get_text(): a["href"] for a in BeautifulSoup(page, "html.parser").select("td a")}
+    cells = BeautifulSoup(page, "html.parser").select("td a")
+    links = {(a.get_text(), a["href"]) for a in cells}
     for claim in data["claims"]:
         target = f"{claim['chapter']}.html#claim-{claim['chapter'].replace('_', '-')}-{claim['id']}"
-        assert links[claim["id"]] == target
+        assert (claim["id"], target) in links
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
