@@ -11,9 +11,11 @@ const boxes = [
 ].join(", ");
 
 function reach(box) {
-  // Glyphs may be a little higher than their box; formulas scroll sideways alone.
+  // Glyphs may be a little higher than their box, and an accent a little wider; formulas scroll sideways alone.
+  const formula = box.closest(".math") && box.querySelector("mjx-math");
+  const width = formula ? formula.getBoundingClientRect().width : box.scrollWidth;
   const high = box.scrollHeight > box.clientHeight + 1 && !box.closest(".math");
-  if (high || box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+  if (high || width > box.clientWidth + 1) box.tabIndex = 0;
   else box.removeAttribute("tabindex");
 }
 
