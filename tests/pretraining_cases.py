@@ -74,9 +74,9 @@ def full_matrices(
 def literal_values(
     config: ictd.PretrainConfig, own: dict[str, torch.Tensor], batch: _tasks.Batch, seed: int
 ) -> torch.Tensor:
-    """Values (tasks, windows) of the queries, layer by layer through the literal network's own layers.
+    """Values (tasks, windows) of the queries, through the literal network.
 
-    The modules copy their matrices, which would cut the gradient, so their ``layer`` runs on ours.
+    A module holds copies of its matrices, which would cut the gradient, so it is called with ours.
     """
     matrices = full_matrices(config, own)
     layers = config.n_layers if config.shared_layers else None

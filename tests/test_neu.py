@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pretraining_cases import full_matrices
 from strategies import examples, seeds
 
 import ictd
@@ -35,16 +36,15 @@ def literal_updates(
         chain=chain,
         features=features,
         seeds=[seed],
+        shared_layers=V.ndim == 1,
     )
+    matrices = full_matrices(config, {"V": torch.from_numpy(V), "A": torch.from_numpy(A)})
     tasks = _tasks.draw(config, (_tasks.NEU, 0), 1000, walks=1, length=n + 1)
     updates = []
     for task in range(n_tasks):
         states, reward = tasks.states[0, task, 0], tasks.chains.reward[0, task]
-        full_V = torch.zeros(*V.shape[:-1], d + 3, d + 3, dtype=torch.float64)
-        full_V[..., d + 2, d:] = torch.from_numpy(V)
-        full_A = torch.zeros_like(full_V)
-        full_A[..., :d, :d] = torch.from_numpy(A)
-        network = ictd.SoftmaxTransformer(full_A, full_V, gamma, L if V.ndim == 1 else None)
+        layers = L if config.shared_layers else None
+        network = ictd.SoftmaxTransformer(matrices["A"], matrices["V"], gamma, layers)
         values = []
         for window in (states[:-1], states[1:]):
             trajectory = ictd.Trajectory(window, reward[window[:-1]])
