@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from browser_checks import AXE, CHROMIUM
+from browser_checks import AXE, CHROMIUM, CHROMIUM_FLAGS
 from hypothesis import settings
 
 # The tensors here are tiny: threads would only wait for each other. Read when torch is first imported.
@@ -55,6 +55,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+# One browser a module, not a session: while playwright runs, no other test can use asyncio in this thread.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    from playwright.sync_api import sync_playwright
+
+    program = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if program is None:
+        pytest.fail("no Chromium on PATH; on Debian: apt install chromium", pytrace=False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
 
 
 def _not_run(config: pytest.Config) -> dict[str, int]:

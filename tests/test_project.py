@@ -165,7 +165,7 @@ def test_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
         entry_points = archive.read("ictd-0.1.0.dist-info/entry_points.txt").decode()
     package = {name for name in names if name.startswith("ictd/")}
     sources = {p.relative_to(ROOT).as_posix() for p in (ROOT / "ictd").rglob("*.py")}
-    assert package == sources | {"ictd/py.typed"}
+    assert package == sources | {"ictd/py.typed", "ictd/book/page/page.css"}
     assert {name.split("/")[0] for name in names - package} == {"ictd-0.1.0.dist-info"}
     assert "ictd-0.1.0.dist-info/licenses/LICENSE" in names
     assert "ictd = ictd.book.cli:main" in entry_points

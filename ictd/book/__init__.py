@@ -4,9 +4,20 @@ A chapter imports `Chapter` alone. Everything here is quick to import; what exec
 loads in processes of its own.
 """
 
-from .api import Result, build, run
+from .api import Result, SweepResult, build, compare, run, sweep
 from .chapter import Chapter, ClaimFailed
 from .errors import BookError
 from .parameters import ParameterError
 
-__all__ = ["BookError", "Chapter", "ClaimFailed", "ParameterError", "Result", "build", "run"]
+__all__ = [
+    "BookError",
+    "Chapter",
+    "ClaimFailed",
+    "ParameterError",
+    "Result",
+    "SweepResult",
+    "build",
+    "compare",
+    "run",
+    "sweep",
+]

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from . import machine, offline, provenance, site
+from . import baseline, machine, offline, provenance, site
+from . import notebook as nb
 from .cache import Store, StoredRun
 from .errors import BookError
 from .files import locked, read_json, recover_folder, write_json
@@ -21,13 +22,13 @@ class BuildFailed(BookError):
     """The site was not made; the message says which chapters failed and how."""
 
 
-def build_book(project: Project, *, force: bool = False, record_times: bool = False) -> Path:
+def build_book(project: Project, *, force: bool = False, record: bool = False) -> Path:
     """Make the site of a project and return its `index.html`.
 
     Args:
         project: The book.
         force: Run every chapter and render the site although nothing has changed.
-        record_times: Write how long the chapters take to `chapters/times.json`.
+        record: Write what the chapters give at their defaults to `chapters/defaults.json`.
 
     Raises:
         BuildFailed, SiteError, ParameterError: The last good site is then as it was.
@@ -40,10 +41,9 @@ def build_book(project: Project, *, force: bool = False, record_times: bool = Fa
     with locked(project.build_folder / "lock", waiting):
         recover_folder(project.build_folder / "html")
         plans = _plans(project)
-        runs, fresh = _run_all(plans, times(project), force)
-        if record_times:
-            seconds = {run.info["chapter"]: run.info["seconds"] for run in runs.values()}
-            write_json(_times_path(project), seconds)
+        runs, fresh = _run_all(plans, baseline.seconds(project), force)
+        if record:
+            baseline.record(project, [(nb.read(chapter), run) for chapter, run in runs.items()])
         index = _make_site(project, runs, force)
         say(_table(runs.values(), fresh))
     return index
@@ -62,12 +62,6 @@ def built_runs(project: Project) -> list[StoredRun]:
     if not found or len(found) != len(runs):
         raise BookError("there is no built book whose runs are stored; run: ictd build")
     return found
-
-
-def times(project: Project) -> dict[str, float]:
-    """The recorded seconds of each chapter, for those that have not run here yet."""
-    recorded = read_json(_times_path(project))
-    return recorded if isinstance(recorded, dict) else {}
 
 
 def _plans(project: Project) -> list[Plan]:
@@ -107,7 +101,7 @@ def _run_missing(
 
     def run(execution: Execution) -> StoredRun:
         plan = execution.plan
-        line = Progress(plan.chapter.stem, plan.expected_seconds(recorded), plan.why)
+        line = Progress(plan.chapter.stem, plan.expected(recorded), plan.why)
         try:
             done = execution.run(line.update)
         except Exception:
@@ -163,7 +157,3 @@ def _table(runs: Iterable[StoredRun], fresh: set[str]) -> str:
 
 def _book_path(project: Project) -> Path:
     return project.build_folder / "book.json"
-
-
-def _times_path(project: Project) -> Path:
-    return project.root / "chapters" / "times.json"

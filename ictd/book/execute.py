@@ -64,6 +64,8 @@ def _end_with_parent(folder: str) -> None:
 
 
 def _execute(job: dict[str, Any], transport: dict[str, str], send: Send) -> dict[str, Any]:
+    # jsonschema reads a grammar with it, if it is there, which takes a second; no notebook needs it.
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
     import nbformat
     from papermill.exceptions import PapermillExecutionError
     from papermill.execute import execute_notebook

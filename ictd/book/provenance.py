@@ -157,6 +157,22 @@ def versions(info: dict[str, Any]) -> str:
     return ", ".join([info["python"], f"ictd {info['ictd']}", *shown])
 
 
+def block(info: dict[str, Any], commit: str) -> str:
+    """The folded block of a page that says how its run was made, Markdown."""
+    passed, failed = verdicts(info)
+    lines = [
+        "```{admonition} How this page was made",
+        ":class: dropdown",
+        f"- Parameters: {assignments(info['parameters'])}",
+        f"- Claims: {passed} pass, {failed} fail",
+        f"- Run on {when(info)}, in {seconds(info)}, peak memory {memory(info)}",
+        f"- {versions(info)}",
+        f"- Commit: {commit}",
+        "```",
+    ]
+    return "\n".join(lines)
+
+
 def is_clean(commit: str) -> bool:
     """Whether the text of `commit` is that of a commit alone, with nothing changed since."""
     return " " not in commit

@@ -35,7 +35,37 @@ Progress = Callable[[int, int], None]
 
 
 class ChapterFailed(BookError):
-    """A chapter did not run to its end; the message names the chapter, the cell and the error."""
+    """A chapter did not run to its end; the message names the chapter, the cell and the error.
+
+    Attributes:
+        problem: The message without the place of the notebook.
+        folder: Where `executed.ipynb`, as far as it came, and `log.txt` are.
+    """
+
+    def __init__(self, problem: str, folder: Path) -> None:
+        self.problem = problem
+        self.folder = folder
+        kept = f"the notebook as far as it came: {folder / 'executed.ipynb'}"
+        super().__init__(f"{problem}\n  {kept}")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """How long a run may take.
+
+    Attributes:
+        seconds: Of an earlier run; None if there was none.
+        alike: Whether that one had the same parameters.
+    """
+
+    seconds: float | None
+    alike: bool = True
+
+    def __str__(self) -> str:
+        if self.seconds is None:
+            return "its time is not known yet"
+        cost = "" if self.alike else ", if these values cost what others did"
+        return f"expected about {self.seconds:.0f} s{cost}"
 
 
 @dataclass(frozen=True)
@@ -65,10 +95,12 @@ class Plan:
         """Why no stored run can be used, in words."""
         return self.store.why(self.parts)
 
-    def expected_seconds(self, recorded: Mapping[str, float]) -> float | None:
+    def expected(self, recorded: Mapping[str, float]) -> Expected:
         """How long the last stored run took, else what is recorded for the chapter."""
         nearest = self.store.nearest(self.parts)
-        return nearest.info["seconds"] if nearest else recorded.get(self.chapter.stem)
+        if nearest is not None:
+            return Expected(nearest.info["seconds"], nearest.info["parameters"] == self.parameters)
+        return Expected(recorded.get(self.chapter.stem), self.at_defaults)
 
 
 def plan(project: Project, chapter: Path, given: Mapping[str, object] | None = None) -> Plan:
@@ -108,39 +140,55 @@ class Execution:
         Raises:
             ChapterFailed: The notebook as far as it came is kept, and the message says where.
         """
-        plan, store = self.plan, self.plan.store
+        store = self.plan.store
         aside = store.new_folder()
         try:
-            commit = provenance.commit(plan.project.root)
-            started = datetime.datetime.now(datetime.timezone.utc)
-            clock = time.perf_counter()
-            outcome = self._execute(aside, progress)
-            seconds = time.perf_counter() - clock
-            problem = _problem(outcome) or self._inputs_changed()
-            if problem:
-                raise self._failed(problem, store.keep_failed(aside))
-            try:
-                made, numbers = claims.collect(notebook.read(aside / "executed.ipynb"))
-            except BookError as error:
-                raise self._failed(f": {error}", store.keep_failed(aside)) from None
-            info = {
-                "chapter": plan.chapter.stem,
-                "parameters": plan.parameters,
-                "at_defaults": plan.at_defaults,
-                "claims": made,
-                "numbers": numbers,
-                "started": started.isoformat(timespec="seconds"),
-                "seconds": round(seconds, 2),
-                "peak_memory": outcome["peak_memory"],
-                "ictd": ictd.__version__,
-                "python": plan.parts["python"],
-                "packages": plan.parts["packages"],
-                "commit": commit,
-                "parts": plan.parts,
-            }
-            return store.add(aside, info)
+            return store.add(aside, self.into(aside, progress))
+        except ChapterFailed as error:
+            raise ChapterFailed(error.problem, store.keep_failed(aside)) from None
         finally:
             remove_folder(aside)
+
+    def into(self, folder: Path, progress: Progress | None = None) -> dict[str, Any]:
+        """Execute the chapter in a folder, which then holds `executed.ipynb` and `log.txt`.
+
+        Args:
+            folder: An empty folder.
+            progress: Called with how many cells are done, and of how many.
+
+        Returns:
+            What a stored run says of itself, see `cache.StoredRun`.
+
+        Raises:
+            ChapterFailed: The folder holds the notebook as far as it came.
+        """
+        plan = self.plan
+        commit = provenance.commit(plan.project.root)
+        started = datetime.datetime.now(datetime.timezone.utc)
+        clock = time.perf_counter()
+        outcome = self._execute(folder, progress)
+        seconds = time.perf_counter() - clock
+        if problem := _problem(outcome) or self._inputs_changed():
+            raise ChapterFailed(f"{plan.chapter.stem} failed{problem}", folder)
+        try:
+            made, numbers = claims.collect(notebook.read(folder / "executed.ipynb"))
+        except BookError as error:
+            raise ChapterFailed(f"{plan.chapter.stem} failed: {error}", folder) from None
+        return {
+            "chapter": plan.chapter.stem,
+            "parameters": plan.parameters,
+            "at_defaults": plan.at_defaults,
+            "claims": made,
+            "numbers": numbers,
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": round(seconds, 2),
+            "peak_memory": outcome["peak_memory"],
+            "ictd": ictd.__version__,
+            "python": plan.parts["python"],
+            "packages": plan.parts["packages"],
+            "commit": commit,
+            "parts": plan.parts,
+        }
 
     def _execute(self, folder: Path, progress: Progress | None) -> dict[str, Any]:
         """Run the process to its end and return its last event."""
@@ -190,10 +238,6 @@ class Execution:
         now = provenance.run_parts(notebook.read(self.plan.chapter), self.plan.parameters)
         changes = "; ".join(provenance.changes(self.plan.parts, now))
         return f": {changes} while it ran; run it again" if changes else ""
-
-    def _failed(self, problem: str, folder: Path) -> ChapterFailed:
-        kept = f"  the notebook as far as it came: {folder / 'executed.ipynb'}"
-        return ChapterFailed(f"{self.plan.chapter.stem} failed{problem}\n{kept}")
 
 
 def _problem(outcome: dict[str, Any]) -> str:

@@ -101,7 +101,7 @@ def with_provenance(notebook: nb.Notebook, info: dict[str, Any], commit: str) ->
 
     `commit` is the project's present one, as `provenance.shown_commit` takes it.
     """
-    text = _provenance_text(info, provenance.shown_commit(info, commit))
+    text = provenance.block(info, provenance.shown_commit(info, commit))
     cell = nb.markdown_cell(notebook, "provenance", text, ["provenance"])
     cells = notebook["cells"]
     place = 1 if cells and cells[0]["cell_type"] == "markdown" else 0
@@ -151,22 +151,6 @@ def render(project: Project, staged: Path) -> Path:
     replace_folder(html, site)
     remove_folder(aside)
     return site
-
-
-def _provenance_text(info: dict[str, Any], commit: str) -> str:
-    passed, failed = provenance.verdicts(info)
-    lines = [
-        "```{admonition} How this page was made",
-        ":class: dropdown",
-        f"- Parameters: {provenance.assignments(info['parameters'])}",
-        f"- Claims: {passed} pass, {failed} fail",
-        f"- Run on {provenance.when(info)}, in {provenance.seconds(info)}, "
-        f"peak memory {provenance.memory(info)}",
-        f"- {provenance.versions(info)}",
-        f"- Commit: {commit}",
-        "```",
-    ]
-    return "\n".join(lines)
 
 
 def _page(project: Project, chapter: Path, run: StoredRun) -> reference.Page:

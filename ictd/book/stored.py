@@ -30,7 +30,7 @@ from .files import (
     write_json,
 )
 from .project import PACKAGE, Project
-from .runner import Plan
+from .runner import Expected, Plan
 
 FORMAT = 1
 #: The packages whose versions decide what a run shows.
@@ -87,14 +87,14 @@ def parameter_file(project: Project, chapter: Path) -> Path:
     return path
 
 
-def expected_seconds(planned: Plan) -> float | None:
+def expected(planned: Plan) -> Expected:
     """How long the last run of the same parameters took, of those in the cache and the stored one."""
     nearest = planned.store.nearest(planned.parts)
     if nearest is not None and nearest.info["parameters"] == planned.parameters:
-        return float(nearest.info["seconds"])
+        return Expected(float(nearest.info["seconds"]))
     info = read_json(_folder(planned.project, planned.chapter.stem) / "run.json")
     same = isinstance(info, dict) and info.get("parameters") == planned.parameters
-    return float(info["seconds"]) if same else None
+    return Expected(float(info["seconds"]) if same else None)
 
 
 def write(project: Project, run: StoredRun) -> Path:

@@ -16,7 +16,7 @@ from .errors import BookError
 from .files import read_json, write_json
 from .progress import Progress
 from .project import Project
-from .runner import Execution, Plan, plan
+from .runner import Execution, Expected, Plan, plan
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ def record(project: Project, chapter: Path, seeds: int = 20) -> Trials:
     if not isinstance(own, int):
         raise BookError(f"{chapter.stem} has no parameter 'seed: int' to try others of")
     plans = [plan(project, chapter, {"seed": own + k + 1}) for k in range(seeds)]
-    expected = plans[0].expected_seconds({})
+    one = plans[0].expected({}).seconds
     rounds = -(-seeds // machine.workers(seeds))
     line = Progress(
-        f"{chapter.stem} at {seeds} seeds", expected and expected * rounds, "trials of its claims"
+        f"{chapter.stem} at {seeds} seeds", Expected(one and one * rounds), "trials of its claims"
     )
     held: Counter[str] = Counter()
     with ThreadPoolExecutor(machine.workers(seeds)) as pool:

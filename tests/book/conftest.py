@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -261,3 +262,52 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
     shell.display_pub = CapturingDisplayPublisher(parent=shell)
     yield Kernel(shell)
     InteractiveShell.clear_instance()
+
+
+class Dask:
+    """A scheduler and workers as processes of their own, on loopback."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+        file = folder / "scheduler.json"
+        where = ["--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file)]
+        self.scheduler = self._start("scheduler", *where)
+        _until(lambda: file.is_file() and file.read_text().strip().endswith("}"))
+        self.address: str = json.loads(file.read_text())["address"]
+
+    def worker(
+        self, *, nanny: bool = False, library: Path | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a worker of one thread; without a nanny, nothing starts it again."""
+        watched = "--nanny" if nanny else "--no-nanny"
+        scratch = ["--local-directory", str(self._folder)]
+        words = [self.address, "--nthreads", "1", watched, *scratch]
+        return self._start("worker", *words, library=library)
+
+    def _start(self, kind: str, *words: str, library: Path | None = None) -> Any:
+        path = str(library or Path(ictd.__file__).parents[1])
+        with (self._folder / f"{len(self._processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words, "--no-dashboard"],
+                cwd=self._folder,
+                env=os.environ | {"PYTHONPATH": path},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+        return process
+
+    def stop(self) -> None:
+        for process in reversed(self._processes):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
+    made = Dask(tmp_path_factory.mktemp("dask"))
+    yield made
+    made.stop()

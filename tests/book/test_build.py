@@ -15,7 +15,7 @@ import psutil
 import pytest
 import yaml
 
-from ictd.book import builder, site
+from ictd.book import baseline, builder, site
 from ictd.book.project import Project
 
 SLOW = "import os, time\n\ntime.sleep(float(os.environ.get('TOY_SECONDS', '0')))"
@@ -153,12 +153,15 @@ def test_an_edited_constant_changes_the_page_and_a_fault_leaves_the_last_one(bui
     toy = built_toy[0].copy(tmp_path)
     assert "the constant 777" in toy.page("01_toy")
     (toy.library / "ictd" / "probe.py").write_text("CONSTANT = 8\n")
-    _, err = toy.ictd("build", "--record-times")
+    _, err = toy.ictd("build", "--record")
     assert re.search(r"01_toy: expected about \d+ s \(ictd/probe\.py changed\)", err)
     assert "the constant 888" in toy.page("01_toy")
-    times = json.loads((toy.root / "chapters" / "times.json").read_text())
-    assert set(times) == {"01_toy", "02_other"}
-    assert builder.times(Project(toy.root)) == times
+    recorded = json.loads((toy.root / "chapters" / "defaults.json").read_text())
+    assert set(recorded) == {"01_toy", "02_other"}
+    assert [claim["id"] for claim in recorded["01_toy"]["claims"]] == ["bound", "sign"]
+    assert recorded["01_toy"]["parameters"]["gamma"] == 0.9
+    seconds = baseline.seconds(Project(toy.root))
+    assert seconds == {name: entry["seconds"] for name, entry in recorded.items()}
 
     good = toy.site()
     toy.add("01_toy", "1 / 0")

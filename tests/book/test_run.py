@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -9,12 +10,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 
-from ictd.book import cli, run, runner
+from ictd.book import BookError, cli, commands, run, runner
+from ictd.book.project import find_chapter
 
 BAD = {
     "gamma": ["nan", "inf", "1", "-1", "-1e-3", "high"],
@@ -120,8 +123,14 @@ def test_the_expected_time_comes_first_and_the_stored_run_is_used(first_run, sha
     assert folder.parent == shared_toy.root / "runs"
     assert folder.name.startswith("01_toy-")
     assert stream(folder) == stream(first_run[0])
-    planned = runner.plan(cli.find_chapter(chapter)[0], chapter, values)
+    planned = runner.plan(find_chapter(chapter)[0], chapter, values)
     assert planned.parameters == json.loads((folder / "parameters.json").read_text())
+
+
+def given(words: list[str]) -> dict[str, Any]:
+    """The parameters of a command as it reads them."""
+    values, rest = cli.split_values(words)
+    return commands.given(cli.parser().parse_args(rest, argparse.Namespace(values=values)))
 
 
 @pytest.mark.parametrize("way", ["-p", "-y", "-f"])
@@ -129,18 +138,14 @@ def test_a_float_is_the_same_by_every_way_in(way, tmp_path):
     file = tmp_path / "x.yml"
     file.write_text("gamma: 1e-3\n")
     words = {"-p": ["-p", "gamma", "1e-3"], "-y": ["-y", "gamma: 1e-3"], "-f": ["-f", str(file)]}
-    pairs, rest = cli._split_pairs(["run", "1", *words[way]])
-    options = cli._parser().parse_args(rest, cli.argparse.Namespace(pairs=pairs))
-    assert float(cli._given(options)["gamma"]) == 1e-3
+    assert float(given(["run", "1", *words[way]])["gamma"]) == 1e-3
 
 
 def test_later_ways_in_go_before_earlier_ones(tmp_path):
     file = tmp_path / "x.yml"
     file.write_text("a: 1\nb: 1\nc: 1\nday: 2020-01-01\n")
     words = ["run", "1", "-p", "a", "-3", "-y", "{a: 2, b: 2}", "-f", str(file)]
-    pairs, rest = cli._split_pairs(words)
-    options = cli._parser().parse_args(rest, cli.argparse.Namespace(pairs=pairs))
-    assert cli._given(options) == {"a": "-3", "b": 2, "c": 1, "day": "2020-01-01"}
+    assert given(words) == {"a": "-3", "b": 2, "c": 1, "day": "2020-01-01"}
 
 
 def test_bad_parameters_are_refused_before_papermill_or_torch_is_loaded(shared_toy):
@@ -224,8 +229,8 @@ def test_from_python_values_of_numpy_are_taken(own_toy):
     assert result.parameters == {"gamma": 0.5}
     assert result.numbers == {"twice": 1.0}
     assert result.folder == own_toy.root / "results"
-    assert sorted(path.name for path in result.folder.iterdir()) == (
-        ["executed.ipynb", "parameters.json", "results.json"]
+    assert {path.name for path in result.folder.iterdir()} == (
+        {"executed.html", "executed.ipynb", "log.txt", "parameters.json", "results.json"}
     )
 
 
@@ -265,7 +270,12 @@ def test_a_failing_cell_is_named_and_the_notebook_kept(own_toy):
     assert "\x1b" not in err
     kept = Path(err.rsplit("the notebook as far as it came: ")[1].strip())
     assert "fine" in stream(kept.parent)
-    assert not (own_toy.root / "runs").exists()
+    assert kept.parent.parent == own_toy.root / "runs"
+    assert {path.name for path in kept.parent.iterdir()} == (
+        {"error.txt", "executed.ipynb", "log.txt", "parameters.json"}
+    )
+    assert "ZeroDivisionError" in (kept.parent / "error.txt").read_text()
+    assert json.loads((kept.parent / "parameters.json").read_text()) == {"gamma": 0.5}
 
 
 def test_an_id_that_two_cells_claim_fails_the_run(own_toy):
@@ -350,7 +360,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_run(toy):
     toy.add("01_toy", "print('never')")
     (toy.root / "file").write_text("")
     _, err = toy.ictd("run", "01", "-o", "file", status=2)
-    assert "-o file: File exists" in err
+    assert "file: File exists" in err
     assert "expected" not in err
 
 
@@ -366,3 +376,96 @@ def test_parameters_are_no_option_of_build(toy):
     toy.add("01_toy", "print(1)")
     _, err = toy.ictd("build", "-p", "gamma", "0.5", status=2)
     assert "unrecognized arguments: -p gamma 0.5" in err
+
+
+# ------------------------------------------------------------------------------- the folder of results
+
+
+def test_the_folder_has_all_that_a_reader_needs(first_run):
+    folder, _, _ = first_run
+    assert {path.name for path in folder.iterdir()} == {
+        "executed.html", "executed.ipynb", "figures", "log.txt", "parameters.json", "results.json",
+    }  # fmt: skip
+    assert {path.name for path in (folder / "figures").iterdir()} == {"01-cell-6.png"}
+    log = (folder / "log.txt").read_text()
+    assert "chapter: 01_toy" in log
+    assert '"gamma": 0.1' in log
+    assert "peak memory" in log
+    assert "claims: 2 pass, 0 fail" in log
+
+
+def test_a_key_is_of_everything_and_a_code_of_all_but_the_parameters(shared_toy, tmp_path):
+    made = []
+    for name, gamma in (("a", "0.3"), ("b", "0.4")):
+        shared_toy.ictd("run", "1", "-p", "gamma", gamma, "-o", tmp_path / name)
+        made.append(json.loads((tmp_path / name / "results.json").read_text())["provenance"])
+    assert made[0]["key"] != made[1]["key"]
+    assert made[0]["code"] == made[1]["code"]
+
+
+def test_the_page_shows_the_defaults_beside_yours(shared_toy, tmp_path):
+    shared_toy.ictd("run", "1", "-o", tmp_path / "defaults")
+    shared_toy.ictd("run", "1", "-p", "gamma", "0.123", "-o", tmp_path / "mine")
+    page = (tmp_path / "mine" / "executed.html").read_text()
+    for text in ("0.123", "0.9", "1.23", "9", "on this machine", "How this page was made"):
+        assert text in page, text
+    assert "value-of-a-cell" in page
+    assert "<script" not in page
+
+
+def test_results_of_another_run_are_not_replaced_unasked(shared_toy, tmp_path):
+    folder = tmp_path / "results"
+    shared_toy.ictd("run", "1", "-p", "gamma", "0.31", "-o", folder)
+    (folder / "note.txt").write_text("of the reader")
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    _, err = shared_toy.ictd("run", "1", "-p", "gamma", "0.32", "-o", folder, status=2)
+    assert f"{folder} holds a run with gamma 0.31; choose another folder" in err
+    _, err = shared_toy.ictd("run", "1", "-p", "gamma", "0.31", "-o", folder)
+    assert "nothing has changed since the run whose results are there" in err
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    _, err = shared_toy.ictd("run", "1", "-p", "gamma", "0.32", "-o", folder, "--force")
+    assert json.loads((folder / "parameters.json").read_text())["gamma"] == 0.32
+    assert (folder / "note.txt").read_text() == "of the reader"
+
+
+def test_what_would_run_and_why(toy):
+    toy.add("01_toy", "print(1)")
+    out, _ = toy.ictd("run", "1", "--dry-run")
+    assert out == "01_toy: would run; its time is not known yet (no stored run)\n"
+    assert not (toy.root / "runs").exists()
+    toy.ictd("run", "1")
+    out, _ = toy.ictd("run", "1", "--dry-run")
+    assert out == "01_toy: nothing has changed since its stored run, which would be used\n"
+    out, _ = toy.ictd("run", "1", "-p", "gamma", "0.5", "--dry-run")
+    assert re.fullmatch(
+        r"01_toy: would run; expected about \d+ s, if these values cost what others did "
+        r"\(gamma changed\)\n",
+        out,
+    )
+    (toy.library / "ictd" / "probe.py").write_text("CONSTANT = 8\n")
+    out, _ = toy.ictd("run", "1", "--dry-run")
+    assert re.search(r"expected about \d+ s \(ictd/probe\.py changed\)", out)
+
+
+def test_a_run_that_fails_takes_the_place_of_older_results_with_its_error(toy):
+    toy.add("01_toy", "print(1)")
+    toy.ictd("run", "1", "-o", "results")
+    toy.add("01_toy", "1 / 0")
+    toy.ictd("run", "1", "-o", "results", status=1)
+    assert {path.name for path in (toy.root / "results").iterdir()} == (
+        {"error.txt", "executed.ipynb", "log.txt", "parameters.json"}
+    )
+
+
+def test_a_page_that_cannot_be_made_does_not_cost_the_results(own_toy, monkeypatch, capsys):
+    def broken(*_):
+        raise BookError("there is no renderer")
+
+    own_toy.add("01_toy", "print(1)")
+    monkeypatch.setattr("ictd.book.page.render", broken)
+    folder = run("1", output="results").folder
+    assert "no page was made of the executed notebook: there is no renderer" in (
+        capsys.readouterr().err
+    )
+    assert (folder / "results.json").is_file()
+    assert not (folder / "executed.html").exists()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import http.server
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_checks import CHROMIUM, CHROMIUM_FLAGS, Reader, Visit, axe_source
+from browser_checks import Reader, Visit, axe_source
 from site_checks import NO_SITE, SITE, is_redirect, name_of, pages
 
 
@@ -28,20 +27,6 @@ def site() -> Path:
     if not (SITE / "index.html").is_file():
         pytest.fail(NO_SITE, pytrace=False)
     return SITE
-
-
-# One browser a module, not a session: while playwright runs, no other test can use asyncio in this thread.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    from playwright.sync_api import sync_playwright
-
-    program = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if program is None:
-        pytest.fail("no Chromium on PATH; on Debian: apt install chromium", pytrace=False)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=CHROMIUM_FLAGS)
-        yield browser
-        browser.close()
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
