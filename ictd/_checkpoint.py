@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ictd._config import PretrainConfig
+from ictd._files import write_bytes
 
 _FORMAT = "ictd pretraining, 1"
 # Fields that do not decide what a step computes.
@@ -62,9 +62,9 @@ class Checkpoint:
             "digest": _digest(state),
             "torch": torch.__version__,
         }
-        _write(self.path, self.safetensors.torch.save(state, header))
+        write_bytes(self.path, self.safetensors.torch.save(state, header))
         about = {"step": step, "torch": torch.__version__, "config": self.config.as_dict()}
-        _write(self.path.with_suffix(".json"), json.dumps(about, indent=2).encode())
+        write_bytes(self.path.with_suffix(".json"), json.dumps(about, indent=2).encode())
 
     def load(self, template: dict[str, Tensor]) -> dict[str, Tensor] | None:
         """The saved state, or None if there is none.
@@ -133,16 +133,3 @@ def _digest(state: dict[str, Tensor]) -> str:
         hashed.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         hashed.update(tensor.contiguous().numpy().tobytes())
     return hashed.hexdigest()
-
-
-def _write(path: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

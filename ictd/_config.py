@@ -48,7 +48,7 @@ class PretrainConfig:
         protocol: "fresh" or "window".
         eval_every: steps between evaluations, ≥ 1; there is one before the first and after the last step.
         checkpoint_dir: folder of the checkpoint, or None for none.
-        device: of torch.
+        device: of torch, one that it has here.
         dtype: "float32" or "float64", or torch's.
         initial_scale: standard deviation of the entries at the start, ≥ 0.
         eval_tasks: held-out tasks of each evaluation and seed, ≥ 1.
@@ -120,10 +120,7 @@ class PretrainConfig:
                 raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
             self._set(name, bool(getattr(self, name)))
         self._set("seeds", _seeds(self.seeds))
-        try:
-            self._set("device", str(torch.device(self.device)))
-        except (RuntimeError, TypeError):
-            raise ValueError(f"device must be a device of torch, got {self.device!r}") from None
+        self._set("device", _device(self.device))
         if self.checkpoint_dir is not None:
             try:
                 self._set("checkpoint_dir", str(Path(self.checkpoint_dir)))
@@ -143,6 +140,22 @@ class PretrainConfig:
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
+
+
+def _device(value: Any) -> str:
+    """The name of a device that tensors can be made on and read from."""
+    try:
+        device = torch.device(value)
+        torch.zeros(1, device=device).cpu()
+    # A build of torch without CUDA answers with a failed assertion.
+    except (RuntimeError, TypeError, AssertionError):
+        kinds = [kind for kind in ("cuda", "xpu", "mps") if hasattr(torch, kind)]
+        counts = {kind: getattr(torch, kind).device_count() for kind in kinds}
+        found = [f"{kind}:{index}" for kind, count in counts.items() for index in range(count)]
+        raise ValueError(
+            f"device must be a device that torch has here, {', '.join(['cpu', *found])}, got {value!r}"
+        ) from None
+    return str(device)
 
 
 def _seeds(value: Any) -> tuple[int, ...]:

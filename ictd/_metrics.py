@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ictd._checks import FloatArray
 from ictd._config import PretrainConfig
-from ictd._models import Linear, MaskedSoftmax, Model, Parameters
+from ictd._models import Linear, MaskedSoftmax, Model, Parameters, states_features
 from ictd._tasks import EVALUATION, Batch, draw, to_torch
 from ictd.transformer import LinearTransformer, td_direction
 
@@ -139,8 +139,7 @@ class LinearTD:
         # Means over a window of R x and of x (x − γ x′)ᵀ.
         self.b = x.mT @ (visits * batch.rewards[:, :, None])[..., None] / n
         self.C = x.mT @ (visits[..., None] * x - self.gamma * transitions @ x) / n
-        shape = (*batch.queries.shape, x.shape[-1])
-        self.queries = batch.features.gather(2, batch.queries[..., None].expand(shape))
+        self.queries = states_features(batch.features, batch.queries)
         self.reward = batch.rewards.gather(-1, batch.queries[..., :1])[..., 0]
         self.step = torch.ones(len(x), dtype=x.dtype, device=x.device, requires_grad=True)
         adam = torch.optim.Adam([self.step], lr=_STEP_RATE)

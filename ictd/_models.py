@@ -251,7 +251,7 @@ class Linear(Model):
 
     def values(self, parameters: Parameters, batch: Batch) -> Tensor:
         columns = self._columns(batch)
-        queries = _states_features(batch.features, batch.queries)
+        queries = states_features(batch.features, batch.queries)
         return self._read(parameters, columns, queries[..., None, :])[..., 0]
 
     def read(self, parameters: Parameters, batch: Batch, queries: Tensor) -> Tensor:
@@ -274,7 +274,7 @@ class Linear(Model):
 
     def _columns(self, batch: Batch) -> Tensor:
         """The context columns [x(S_{k−1}); γ x(S_k); R_k], shape (seeds, tasks, windows, m, n)."""
-        x = _states_features(batch.features, batch.states)
+        x = states_features(batch.features, batch.states)
         rewards = batch.rewards.gather(-1, batch.states.flatten(2)[..., :-1])
         columns = torch.cat([x[..., :-1, :], self.gamma * x[..., 1:, :], rewards[..., None]], -1)
         return columns.unfold(2, batch.n, 1)
@@ -353,14 +353,14 @@ def _by_numpy(a: Tensor, b: Tensor) -> Tensor:
         return torch.from_numpy(np.matmul(a.detach().numpy(), b.detach().numpy()))
 
 
-def _states_features(features: Tensor, states: Tensor) -> Tensor:
+def states_features(features: Tensor, states: Tensor) -> Tensor:
     """Features of states (seeds, tasks, k), shape (seeds, tasks, k, d)."""
     return features.gather(2, states[..., None].expand(*states.shape, features.shape[-1]))
 
 
 def _prompts(batch: Batch) -> Tensor:
     """Z₀ of each window, shape (seeds, tasks, windows, d+3, n+1)."""
-    x = _states_features(batch.features, batch.states)
+    x = states_features(batch.features, batch.states)
     rewards = batch.rewards.gather(-1, batch.states)[..., None]
     columns = torch.nn.functional.pad(torch.cat([x, rewards], -1), (0, 2))
     Z = columns.unfold(2, batch.n + 1, 1).clone()

@@ -7,7 +7,7 @@ without a generator's state having been kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -113,8 +113,6 @@ class Schedule:
     def __init__(self, config: PretrainConfig) -> None:
         self.config = config
         self._block: int | None = None
-        self._tasks: Tasks
-        self._targets: FloatArray | None
         self._torch: dict[str, Tensor]
         self.fresh = config.protocol == "fresh"
         self.errors = 1 if self.fresh else config.batch_size
@@ -175,12 +173,11 @@ def draw(
     n_tasks: int,
     walks: int,
     length: int,
-    seeds: Sequence[int] | None = None,
 ) -> Tasks:
     """Draw tasks for each seed: chains, then features, then the numbers that decide the walks."""
     S, d, gamma = config.n_states, config.n_features, config.gamma
     transition, reward, initial, x, uniforms = [], [], [], [], []
-    for seed in config.seeds if seeds is None else seeds:
+    for seed in config.seeds:
         rng = np.random.default_rng([seed, *key])
         chain = CHAINS[config.chain](S, gamma, rng, (n_tasks,))
         transition.append(chain.transition)

@@ -23,6 +23,8 @@ from ictd._tasks import NEU, Batch, draw, to_torch
 # Tasks drawn at once: a fixed number, so that the chunk does not decide them.
 _BLOCK = 1000
 _QUANTILE = 1.959963984540054  # of the normal law, for an interval of 95 %
+# Where updates are too large for their squares, infinity or NaN is the estimate, and needs no warning.
+_OVERFLOW: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,7 @@ def neu(
         seed: of the tasks, in [0, 2³²); the same seed gives the same tasks for every θ, L and chunk.
         chunk: tasks computed at once, ≥ 1.
         dtype: "float32" or "float64".
-        device: of torch.
+        device: of torch, one that it has here.
 
     Returns:
         The estimate; infinite or NaN where values of tasks are.
@@ -106,6 +108,7 @@ def neu(
         )
     N = _checks.integer("n_tasks", n_tasks, 2)
     chunk = _checks.integer("chunk", chunk, 1)
+    seed = _checks.integer("seed", seed, 0, 2**32 - 1)
     config = PretrainConfig(
         n_states=n_states,
         n_features=A.shape[-1],
@@ -131,8 +134,9 @@ def neu(
             # A task takes the place of a seed: each has parameters of its own to be differentiated by.
             batch = Batch(x[part, None], r[part, None], states[part, None], context_length)
             g = _updates(config, V, A, batch).double().cpu().numpy()
-            total += g.sum(0)
-            outer += g.T @ g
+            with np.errstate(**_OVERFLOW):
+                total += g.sum(0)
+                outer += g.T @ g
     return _estimate(total, outer, N)
 
 
@@ -151,6 +155,7 @@ def _updates(config: PretrainConfig, V: FloatArray, A: FloatArray, batch: Batch)
     return error[:, None] * torch.cat([gradient_V.flatten(1), gradient_A.flatten(1)], 1)
 
 
+@np.errstate(**_OVERFLOW)
 def _estimate(total: FloatArray, outer: FloatArray, N: int) -> Neu:
     mean = total / N
     value = float((total @ total - np.trace(outer)) / (N * (N - 1)))

@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -216,6 +217,17 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(
     with pytest.raises(OSError, match="No space left"):
         train(tmp_path, n_steps=8)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_its_files_have_the_permissions_of_new_files(tmp_path: Path) -> None:
+    for mask in (0o022, 0o027):
+        before = os.umask(mask)
+        try:
+            train(tmp_path / str(mask), n_steps=1)
+        finally:
+            os.umask(before)
+        for path in (tmp_path / str(mask)).iterdir():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
 
 
 def test_the_configuration_stands_beside_it_for_people(saved: Path) -> None:

@@ -30,7 +30,7 @@ BAD = {
     "protocol": ["slide"],
     "eval_every": [0],
     "checkpoint_dir": [3.5],
-    "device": ["abacus", 3.5],
+    "device": ["abacus", 3.5, "cuda:99", "meta"],
     "dtype": ["float16", torch.float16, np.float32],
     "initial_scale": [-0.1],
     "eval_tasks": [0],
@@ -56,6 +56,18 @@ def test_smallest_chains_and_one_hot_features_are_refused_by_name() -> None:
         ictd.PretrainConfig(chain="loop", n_states=1)
     with pytest.raises(ValueError, match="n_features must be n_states, 5, for one-hot"):
         ictd.PretrainConfig(features="one-hot", n_features=4)
+
+
+def test_a_device_that_is_missing_is_refused_with_those_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.xpu, "device_count", lambda: 0)
+    monkeypatch.setattr(torch.mps, "device_count", lambda: 0)
+    expected = "^device must be a device that torch has here, cpu, cuda:0, cuda:1, got 'cuda:99'$"
+    with pytest.raises(ValueError, match=expected):
+        ictd.PretrainConfig(device="cuda:99")
+    assert ictd.PretrainConfig(device=torch.device("cpu")).device == "cpu"
 
 
 def test_fields_take_the_types_that_users_have() -> None:

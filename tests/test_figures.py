@@ -273,6 +273,14 @@ def test_no_series_is_left_out() -> None:
         figures.deviations_by_layer(dict.fromkeys("abcde", CHAINS), "deviation")
 
 
+def test_layers_that_no_trial_has_are_gaps_and_nothing_is_warned_of() -> None:
+    table = np.where(np.arange(4) < 2, CHAINS, np.nan)
+    figure = figures.deviations_by_layer({"one": table}, "deviation")
+    expected = [*CHAINS[:, :2].max(0), np.nan, np.nan]
+    np.testing.assert_array_equal(column(figure, "largest", series="one"), expected)
+    figure.savefig(io.BytesIO())
+
+
 def test_columns_of_a_record_have_one_shape() -> None:
     figure = FIGURES["kernel_panels"]()
     with pytest.raises(ValueError, match="shape mismatch"):

@@ -136,6 +136,14 @@ def test_at_the_construction_it_falls_with_depth_and_then_to_zero() -> None:
     assert wrong.interval[0] > 1e-2
 
 
+@pytest.mark.parametrize("a", [1e50, 1e120, 1e200])
+def test_where_it_overflows_it_is_not_finite_and_nothing_is_warned_of(a: float) -> None:
+    """Squares of the covariance, then of the updates, then the updates: any warning fails the test."""
+    found = estimate([a, 1.0, -1.0])
+    assert not np.isfinite(found.standard_error)
+    assert np.isfinite(found.value) == (a == 1e50)
+
+
 @pytest.mark.parametrize(
     ("fields", "match"),
     [
@@ -148,7 +156,13 @@ def test_at_the_construction_it_falls_with_depth_and_then_to_zero() -> None:
         ({"chunk": 0}, "chunk must be an integer ≥ 1"),
         ({"n_layers": 0}, "n_layers must be an integer ≥ 1"),
         ({"gamma": 1.0}, "gamma must be in"),
-        ({"seed": -1}, "seeds must be"),
+        ({"seed": -1}, r"^seed must be an integer ≥ 0 and ≤ 4294967295, got -1"),
+        ({"seed": 2**32}, "^seed must be"),
+        ({"seed": (0, 1)}, "^seed must be"),
+        (
+            {"device": "cuda:99"},
+            r"^device must be a device that torch has here, cpu.*, got 'cuda:99'",
+        ),
         ({"features": "ring"}, "features must be one of"),
         ({"chain": "ring"}, "chain must be one of"),
         ({"features": "one-hot"}, "n_features must be n_states"),

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .._files import write_bytes
 from . import notebook as nb
-from .files import write_bytes
 
 _KINDS = {"image/png": "png", "image/svg+xml": "svg", "text/csv": "csv"}
 # What the page itself does not show.

@@ -7,46 +7,17 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file aside; at the end of the block, if nothing was raised, it is renamed into place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        _as_usual(aside, 0o666)
-        os.replace(aside, path)
-    except BaseException:
-        os.unlink(aside)
-        raise
+from .._files import as_usual, write_bytes
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a file of text, UTF-8 with unix line ends, aside and rename it into place."""
     write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file aside and rename it into place."""
-    with replacing(path) as stream:
-        stream.write(content)
-
-
-def _as_usual(path: str | Path, mode: int) -> None:
-    """Give what was made for this user alone the permissions that new files have here."""
-    mask = os.umask(0)
-    os.umask(mask)
-    os.chmod(path, mode & ~mask)
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -67,7 +38,7 @@ def replace_folder(new: Path, target: Path) -> None:
     remove_folder(old)
     if target.exists():
         os.rename(target, old)
-    _as_usual(new, 0o777)
+    as_usual(new, 0o777)
     os.rename(new, target)
     remove_folder(old)
 

@@ -8,8 +8,9 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from .._files import replacing
 from .errors import BookError
-from .files import locked, replacing, write_text
+from .files import locked, write_text
 from .project import Project
 
 #: The folder that the zip unpacks to, and the name under which the site offers the zip.

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._files import write_bytes
 from . import figure_files, provenance, trials
 from . import notebook as nb
 from .cache import StoredRun
@@ -26,7 +27,6 @@ from .files import (
     recover_folder,
     remove_folder,
     replace_folder,
-    write_bytes,
     write_json,
 )
 from .project import PACKAGE, Project

@@ -66,7 +66,10 @@ def deviations_by_layer(
     for (name, values), colour, marker in zip(deviations.items(), _SERIES, _MARKERS, strict=False):
         table = np.asarray(values)
         layers = np.arange(table.shape[1])
-        largest, middle = np.nanmax(table, axis=0), np.nanmedian(table, axis=0)
+        largest, middle = np.full((2, len(layers)), np.nan)
+        seen = ~np.isnan(table).all(0)
+        largest[seen] = np.nanmax(table[:, seen], axis=0)
+        middle[seen] = np.nanmedian(table[:, seen], axis=0)
         figure.record(series=name, layer=layers, median=middle, largest=largest)
         look = {"markersize": 4} if marker != "o" else {"markersize": 8, "markerfacecolor": "none"}
         top, bottom = np.maximum(largest, floor), np.maximum(middle, floor)

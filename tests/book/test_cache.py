@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -236,3 +237,26 @@ def test_a_lock_is_waited_for(tmp_path):
         events.append("first")
     thread.join(10)
     assert events == ["first", "other"]
+
+
+def test_threads_that_write_leave_the_mask_of_the_process(tmp_path, monkeypatch):
+    set_mask = os.umask
+
+    def slowly(mask: int) -> int:
+        last = set_mask(mask)
+        time.sleep(0.01)
+        return last
+
+    before = set_mask(0o27)
+    try:
+        monkeypatch.setattr("ictd._files.os.umask", slowly)
+        names = [tmp_path / f"{number}.json" for number in range(8)]
+        threads = [threading.Thread(target=files.write_json, args=(p, 1)) for p in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        after = set_mask(before)
+    assert {path.stat().st_mode & 0o777 for path in names} == {0o640}
+    assert after == 0o27

@@ -1,5 +1,7 @@
-"""What holds for every chapter: its parameters matter, its parameter files work."""
+"""What holds for every chapter: its parameters matter, to the numbers too, its parameter files work."""
 
+import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,28 +17,52 @@ from chapter_runs import (
 from warm_runs import run_cells
 
 from ictd.book import run
-from ictd.book.notebook import read
+from ictd.book.claims import collect
+from ictd.book.notebook import Notebook, read
 from ictd.book.project import find_project
 from ictd.book.trials import recorded
 
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 
 
-@each_chapter
-def test_every_parameter_changes_an_output(chapter: Path) -> None:
+@cache
+def runs(chapter: Path) -> dict[str | None, Notebook]:
+    """The chapter at its quick parameters (None), and with another value of each one by its name."""
     quick = quick_parameters(chapter)
     parameters = declared(chapter)
 
-    def outputs(name: str | None) -> list[object]:
+    def executed(name: str | None) -> Notebook:
         values = dict(quick)
         if name is not None:
             current = quick.get(name, parameters[name].default)
             values[name] = another_value(parameters[name], current)
-        return shown(run_cells(chapter, values))
+        return run_cells(chapter, values)
 
-    before, *after = side_by_side(outputs, [None, *parameters])
-    without_effect = [name for name, seen in zip(parameters, after, strict=True) if seen == before]
-    assert without_effect == []
+    names = [None, *parameters]
+    return dict(zip(names, side_by_side(executed, names), strict=True))
+
+
+@each_chapter
+def test_every_parameter_changes_an_output(chapter: Path) -> None:
+    before = shown(runs(chapter)[None])
+    assert [name for name, run in runs(chapter).items() if name and shown(run) == before] == []
+
+
+@each_chapter
+def test_numbers_are_recorded_and_depend_on_parameters(chapter: Path) -> None:
+    of_runs = {name: collect(notebook)[1] for name, notebook in runs(chapter).items()}
+    numbers = of_runs.pop(None)
+    assert len(numbers) >= 4
+    assert [n["name"] for n in numbers if not re.fullmatch("[a-z]+(-[a-z]+)*", n["name"])] == []
+    meanings = [number["meaning"].strip() for number in numbers]
+    assert len(set(meanings) - {""}) == len(numbers)
+    elsewhere = [(n["name"], n["value"]) for found in of_runs.values() for n in found]
+    constant = [
+        number["name"]
+        for number in numbers
+        if all(value == number["value"] for name, value in elsewhere if name == number["name"])
+    ]
+    assert constant == []
 
 
 @each_chapter

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..files import write_bytes, write_text
+from ..._files import write_bytes
+from ..files import write_text
 from ..parameters import Value
 from . import notes, plan, tables
 from . import settings as grouping
