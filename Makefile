@@ -4,6 +4,7 @@
 
 PYTHON      ?= python3
 PIP_ARGS    ?=
+PYTEST_ARGS ?=
 TORCH_INDEX ?=
 
 py    := .venv/bin/python
@@ -23,6 +24,7 @@ help:
 	@echo 'PYTHON=python3.12   the Python that .venv is made with (3.10 or newer)'
 	@echo 'TORCH_INDEX=ADDRESS take torch from this package index, for a CPU build without CUDA'
 	@echo 'PIP_ARGS="…"        more arguments for pip, for example -c constraints.txt'
+	@echo 'PYTEST_ARGS="…"     more arguments for pytest, for example -k sweep'
 
 book: $(stamp)
 	@$(py) -m ictd build
@@ -30,7 +32,7 @@ book: $(stamp)
 # The tests look at the built site, so it is brought up to date first; nothing changed, this takes seconds.
 test: $(stamp)
 	@$(py) -m ictd build
-	@$(py) -m pytest
+	@$(py) -m pytest $(PYTEST_ARGS)
 
 site: $(stamp)
 	@$(py) -m ictd site

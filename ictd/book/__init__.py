@@ -4,8 +4,9 @@ A chapter imports `Chapter` alone. Everything here is quick to import; what exec
 loads in processes of its own.
 """
 
-from .api import Result, SweepResult, build, compare, run, sweep
+from .api import Failure, Result, SweepResult, build, compare, run, sweep
 from .chapter import Chapter, ClaimFailed
+from .comparing import CompareError, Comparison
 from .errors import BookError
 from .parameters import ParameterError
 
@@ -13,6 +14,9 @@ __all__ = [
     "BookError",
     "Chapter",
     "ClaimFailed",
+    "CompareError",
+    "Comparison",
+    "Failure",
     "ParameterError",
     "Result",
     "SweepResult",
