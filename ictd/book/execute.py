@@ -90,6 +90,7 @@ def _execute(job: dict[str, Any], transport: dict[str, str], send: Send) -> dict
             _escaped(output),
             parameters=job["parameters"],
             kernel_name="python3",
+            language="python",
             cwd=notebook.parent,
             progress_bar=False,
             execution_timeout=-1,

@@ -469,3 +469,10 @@ def test_a_page_that_cannot_be_made_does_not_cost_the_results(own_toy, monkeypat
     )
     assert (folder / "results.json").is_file()
     assert not (folder / "executed.html").exists()
+
+
+def test_a_notebook_that_names_no_kernel_and_no_language_runs(toy):
+    path = toy.add("01_toy", "print('it runs')")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "metadata": {}}))
+    toy.ictd("run", "1", "-o", "results")
+    assert "it runs" in stream(toy.root / "results")
