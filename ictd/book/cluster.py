@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: So many jobs wait at the scheduler even where it has few workers yet: one that grows by itself
 #: looks at how much there is to do.
 LEAST_WAITING = 32
-_CONNECT_SECONDS = 20
+_CONNECT_SECONDS = 10
 _LOOK_AGAIN_SECONDS = 1.0
 _POLL_SECONDS = 0.01
 _ALONE_SECONDS = 5.0
@@ -44,7 +44,7 @@ def connect(scheduler: Any, workers: int) -> Iterator[Client]:
     Raises:
         ClusterError: No scheduler answers at the address.
     """
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, Security
 
     if isinstance(scheduler, Client):
         yield scheduler
@@ -63,6 +63,12 @@ def connect(scheduler: Any, workers: int) -> Iterator[Client]:
         ):
             yield client
     else:
+        context = Security().get_connection_args("client").get("ssl_context")
+        if str(scheduler).startswith("tls:") and context is None:
+            raise ClusterError(
+                f"{scheduler} needs certificates, and Dask's configuration names none: set "
+                "distributed.comm.tls.ca-file and distributed.comm.tls.client"
+            )
         try:
             client = Client(scheduler, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, ImportError, RuntimeError, TypeError) as error:

@@ -108,6 +108,14 @@ def test_a_scheduler_that_does_not_answer(address, monkeypatch):
         pass
 
 
+def test_encryption_without_certificates_is_refused_at_once():
+    with (
+        pytest.raises(ClusterError, match="needs certificates"),
+        cluster.connect("tls://127.0.0.1:8786", 1),
+    ):
+        pass
+
+
 def test_as_many_workers_as_cores_and_memory_allow(monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: 6)
     monkeypatch.setattr(machine, "memory", lambda: 100e9)
