@@ -1,5 +1,6 @@
 """What holds for every chapter: its parameters matter, to the numbers too, its parameter files work."""
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ from ictd.book import run
 from ictd.book.claims import collect
 from ictd.book.notebook import Notebook, read
 from ictd.book.project import find_project
-from ictd.book.trials import recorded
+from ictd.book.trials import code_hash, recorded
 
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 
@@ -96,3 +97,17 @@ def test_shared_parameter_names(chapter: Path) -> None:
     parameters = declared(chapter)
     shared = {"gamma": "float", "n_states": "int", "seed": "int"}
     assert {name: parameters[name].type for name in shared} == shared
+
+
+@each_chapter
+def test_what_it_gives_at_its_defaults_is_recorded(chapter: Path) -> None:
+    """Readers see it beside their own results, and how long the chapter may take."""
+    entry = json.loads((chapter.parent / "defaults.json").read_text(encoding="utf-8"))[chapter.stem]
+    again = "the code has changed since; run: ictd build --record"
+    assert entry["code"] == code_hash(read(chapter)), again
+    assert entry["parameters"] == declared(chapter).defaults
+    assert entry["seconds"] > 0
+    tried = recorded(find_project(chapter.parent), chapter.stem, read(chapter))
+    assert tried is not None
+    assert [claim["id"] for claim in entry["claims"] if not claim["passed"]] == []
+    assert {claim["id"] for claim in entry["claims"]} == set(tried.held)
