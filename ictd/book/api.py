@@ -95,7 +95,7 @@ class Failure:
 
 
 def run(
-    chapter: str | Path,
+    chapter: str | int | Path,
     parameters: Mapping[str, object] | None = None,
     *,
     output: str | Path | None = None,
@@ -121,7 +121,7 @@ def run(
 
 
 def sweep(
-    chapter: str | Path,
+    chapter: str | int | Path,
     parameters: Mapping[str, object] | None = None,
     *,
     points: str | Path | Iterable[Mapping[str, object]] = (),

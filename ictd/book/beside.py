@@ -81,14 +81,14 @@ def default_beside_yours(beside: Beside, yours: Outcome, chapter: str) -> str:
         parts.append(f"**{_counted(failed, 'claim')} failed with your parameters**")
         parts.append(markdown.table(_CLAIM_HEADER, failed))
     if numbers:
-        title = f"{_counted(numbers, 'number')} differ"
+        title = f"{_counted(numbers, 'number')} with another value"
         shown = markdown.table(_NUMBER_HEADER, numbers)
         parts.append(
             f"**{title}**\n\n{shown}" if len(numbers) <= _LONGEST else _folded(title, shown)
         )
     if others:
         # Most of them measure rounding errors, which differ in any two runs.
-        title = f"{_counted(others, 'claim')} that hold differ in what was measured"
+        title = f"{_counted(others, 'claim')} that hold, with another value"
         parts.append(_folded(title, markdown.table(_CLAIM_HEADER, others)))
     compared = [*_pairs("id", default.claims, yours.claims)]
     compared += _pairs("name", default.numbers, yours.numbers)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,10 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a console without ∞ or γ shows something else
     words = sys.argv[1:] if arguments is None else list(arguments)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
     values, rest = split_values(words)
     options = parser().parse_args(rest, argparse.Namespace(values=values))
     try:
         status: int = options.command(options)
+        sys.stdout.flush()
     except _REFUSED as error:
         say(f"ictd: {error}")
         return 2
@@ -46,7 +51,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "ictd: interrupted; what is finished is stored, and the same command goes on from there"
         )
         return 130
+    except BrokenPipeError:  # who read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        say(f"ictd: {error}")
+        return 1
     return status
+
+
+def _interrupt(*_: object) -> None:
+    """End in order at the first Ctrl-C, at once at the second; what runs for us ends with us."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    raise KeyboardInterrupt
 
 
 def split_values(words: Sequence[str]) -> tuple[list[tuple[str, list[str]]], list[str]]:

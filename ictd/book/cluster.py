@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import pickle
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import machine
-from .errors import BookError
+from .errors import BookError, UsageError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -27,8 +29,32 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 
+_ADDRESS = re.compile(r"(\w+://)?(\[[^\]]+\]|[^:/\[\]]+):\d+/?")
+_SCHEMES = ("", "tcp://", "tls://", "ws://", "wss://", "ucx://")
+
+
 class ClusterError(BookError):
     """The scheduler cannot be reached, or has been lost."""
+
+
+def check(scheduler: Any) -> None:
+    """Refuse what is no scheduler, before anything is done.
+
+    Raises:
+        UsageError: It is no address, and neither a client nor a cluster of Dask.
+    """
+    if scheduler is None:
+        return
+    if isinstance(scheduler, str):
+        found = _ADDRESS.fullmatch(scheduler)
+        accepted = found is not None and (found[1] or "") in _SCHEMES
+    else:
+        accepted = hasattr(scheduler, "scheduler_info")
+    if not accepted:
+        raise UsageError(
+            f"scheduler: got {scheduler!r}, expected an address such as tcp://10.0.0.1:8786, or a Dask "
+            "client or cluster"
+        )
 
 
 @contextlib.contextmanager
@@ -45,6 +71,9 @@ def connect(scheduler: Any, workers: int) -> Iterator[Client]:
         ClusterError: No scheduler answers at the address.
     """
     from distributed import Client, LocalCluster, Security
+
+    # That a scheduler is lost is said by us.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
 
     if isinstance(scheduler, Client):
         yield scheduler
@@ -135,7 +164,7 @@ def run(
         try:
             result = future.result()
         except CancelledError:
-            raise ClusterError("the scheduler has been lost") from None
+            raise ClusterError("the scheduler has been lost; what is finished is stored") from None
         except Exception as error:
             result = error
         future.release()

@@ -124,6 +124,11 @@ def given(options: argparse.Namespace) -> dict[str, Any]:
     for text in options.texts:
         where = f"-y {text!r}"
         found.update(mapping(parse_yaml(text, where), where))
+    names = [name for name, _ in options.values]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(
+            f"-p {twice[0]}: given twice; in a sweep, give all its values after one -p"
+        )
     for name, words in options.values:
         found[name] = words if len(words) > 1 else words[0]
     return found

@@ -81,11 +81,28 @@ def declaration(notebook: Notebook) -> Declaration:
     return parameters
 
 
+def imports(notebook: Notebook) -> set[str]:
+    """The top-level names of the modules that the code of a notebook imports."""
+    found = set()
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            for node in _nodes(source(cell)):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name.partition(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    found.add(node.module.partition(".")[0])
+    return found
+
+
 def _names(text: str) -> set[str]:
-    """The names that a cell's code mentions; lines of IPython's own syntax are left out."""
+    """The names that a cell's code mentions."""
+    return {node.id for node in _nodes(text) if isinstance(node, ast.Name)}
+
+
+def _nodes(text: str) -> list[ast.AST]:
+    """The syntax of a cell's code; lines of IPython's own are left out."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith(("%", "!"))]
     try:
-        tree = ast.parse("\n".join(lines))
+        return list(ast.walk(ast.parse("\n".join(lines))))
     except SyntaxError:
-        return set()
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        return []

@@ -1,7 +1,13 @@
-"""Parameters as they stand in YAML, read as papermill reads it."""
+"""Parameters as they stand in YAML.
+
+It is read as papermill reads it, but for what would be guessed: `1:30` is no 90, `010` is no 8, and a name
+that is given twice is refused.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +18,29 @@ from .parameters import ParameterError
 _HEADING = "these parameters cannot be read"
 
 
+# Numbers to the base of 60, and of 8.
+_GUESSED = re.compile(r".*:.*|[-+]?0[0-9_]+")
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML as papermill reads it: a date stays text."""
+    """A date stays text, and so does a number that YAML reads in another base than it seems."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if twice := sorted({str(name) for name in names if names.count(name) > 1}):
+            raise yaml.YAMLError(f"{', '.join(twice)} given twice")
+        return super().construct_mapping(node, deep)
+
+    def number(self, node: yaml.ScalarNode) -> Any:
+        text = self.construct_scalar(node)
+        if _GUESSED.fullmatch(text):
+            return text
+        whole = node.tag.endswith(":int")
+        return self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
 
 
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.number)
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()

@@ -130,6 +130,8 @@ class Parameter:
         refused = ValueError(f"got {value!r}, expected {self.expected}")
         number = self.item_type in ("int", "float")
         literal = _literal(value) if self.item_type != "str" else value
+        if isinstance(value, str) and not _is_unicode(value):
+            raise ValueError(f"got {value!r}, which is no Unicode text")
         if number and isinstance(literal, (bool, bytes)):
             raise refused
         try:
@@ -332,6 +334,15 @@ def _plain(value: object) -> object:
     """A numpy or torch scalar or array as plain Python numbers."""
     tolist = getattr(value, "tolist", None)
     return tolist() if callable(tolist) else value
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be written; the command line turns bytes that are no UTF-8 into others."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _literal(value: object) -> object:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .parameter_files import read_yaml
 from .parameters import Declaration, Parameter, ParameterError, Value
 from .provenance import digest
@@ -63,7 +61,12 @@ def make(
         ParameterError: It lists all that is wrong: unknown names, values, names given twice, too many
             points.
     """
+    if isinstance(rows, Mapping) or not isinstance(rows, Iterable):
+        raise ParameterError(_HEADING, [f"points: got {rows!r}, expected a list of points"])
     rows = list(rows)
+    if wrong := [number for number, row in enumerate(rows, 1) if not isinstance(row, Mapping)]:
+        what = f"point {wrong[0]}: got {rows[wrong[0] - 1]!r}, expected NAME: VALUE pairs"
+        raise ParameterError(_HEADING, [what])
     problems = declaration.unknown(given)
     axes: dict[str, list[Value]] = {}
     for name in (name for name in given if name in declaration):
@@ -121,7 +124,11 @@ def axis(parameter: Parameter, given: object) -> list[Value]:
     """
     if parameter.is_list:
         items = _several(given)
-        if items is None or not all(_is_list(item) for item in items):
+        if items is None or not any(_is_list(item) for item in items):
+            if items is not None and any(isinstance(item, str) for item in items):
+                raise ValueError(
+                    f"got {given!r}, expected lists, each as one text such as '[1, 2]'"
+                )
             return [parameter.coerce(given)]
     else:
         items = _several(given)
@@ -170,6 +177,10 @@ def _csv_rows(path: Path) -> list[dict[str, object]]:
     if len(lines) < 2:
         raise ParameterError(_HEADING, [f"{path}: expected a line of names, then lines of values"])
     names = [name.strip() for name in lines[0][1]]
+    if len(names) == 1 and re.search(r"[;\t]", names[0]):
+        raise ParameterError(
+            _HEADING, [f"{path}: {names[0]!r} is one name; commas part the columns"]
+        )
     problems = [f"{path}: two columns of the name {name!r}" for name in _twice(names)]
     for number, row in lines[1:]:
         if len(row) != len(names) or not all(cell.strip() for cell in row):
@@ -187,10 +198,9 @@ def _twice(names: Sequence[str]) -> list[str]:
 
 def _several(given: object) -> list[Any] | None:
     """The items of what holds several values, None for a single one."""
-    if isinstance(given, np.ndarray) and given.ndim == 0:
-        return None
-    holds_several = isinstance(given, (list, tuple, range, np.ndarray))
-    return list(given) if holds_several else None  # type: ignore[call-overload]
+    if getattr(given, "ndim", 0) > 0 and hasattr(given, "tolist"):  # of numpy or torch
+        return list(given.tolist())
+    return list(given) if isinstance(given, (list, tuple, range)) else None
 
 
 def _is_list(item: object) -> bool:

@@ -80,13 +80,13 @@ def find_project(start: Path | None = None) -> Project:
     raise BookError(f"no book (_toc.yml and chapters/) in {folder} or above it")
 
 
-def find_chapter(name: str | Path) -> tuple[Project, Path]:
+def find_chapter(name: str | int | Path) -> tuple[Project, Path]:
     """A chapter by number ("2", "02"), by name ("02_weighted_softmax_td") or by path.
 
     Raises:
         UnknownChapter: Its message lists the chapters that there are.
     """
-    path = Path(name)
+    path = Path(str(name))
     if path.suffix == ".ipynb" and path.is_file():
         path = path.resolve()
         try:

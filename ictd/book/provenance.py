@@ -22,17 +22,39 @@ EXTRA = "book"
 _SHOWN = ("numpy", "torch", "matplotlib")
 
 
-def run_parts(notebook: nb.Notebook, parameters: dict[str, Value]) -> dict[str, Any]:
-    """Everything that decides the result of a run: a chapter runs again when any of it changes."""
+def run_parts(notebook: nb.Notebook, parameters: dict[str, Value], folder: Path) -> dict[str, Any]:
+    """What decides the result of a run: a chapter runs again when any of it changes.
+
+    Files of data that a notebook reads are not among it.
+
+    Args:
+        notebook: The notebook.
+        parameters: The values of all parameters.
+        folder: Where it runs. If it imports a module from there, all of them are among the parts.
+    """
     cells = [
         [cell["cell_type"], nb.source(cell), sorted(nb.tags(cell))] for cell in notebook["cells"]
     ]
+    modules = _modules(notebook, folder)
     return {
+        **({"modules": modules} if modules else {}),
         "notebook": digest(cells),
         "parameters": parameters,
         "sources": source_digests(PACKAGE),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "packages": package_versions(),
+    }
+
+
+def _modules(notebook: nb.Notebook, folder: Path) -> dict[str, str]:
+    """A hash of each module beside a notebook that imports one, and of the packages that it imports."""
+    names = nb.imports(notebook)
+    packages = [folder / name for name in names if (folder / name / "__init__.py").is_file()]
+    if not packages and not any((folder / f"{name}.py").is_file() for name in names):
+        return {}
+    found = [*folder.glob("*.py"), *(path for one in packages for path in one.rglob("*.py"))]
+    return {
+        path.relative_to(folder).as_posix(): sha256(path.read_bytes()) for path in sorted(found)
     }
 
 
@@ -86,6 +108,8 @@ def changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
         found.append(f"{_some(parameters)} changed")
     if sources := _differing(old["sources"], new["sources"]):
         found.append(f"{_some(sources)} changed")
+    if modules := _differing(old.get("modules", {}), new.get("modules", {})):
+        found.append(f"{_some(modules)} changed")
     if old["python"] != new["python"]:
         found.append(f"{new['python']} instead of {old['python']}")
     if packages := _differing(old["packages"], new["packages"]):

@@ -83,13 +83,18 @@ def of_other_run(folder: Path, chapter: str, parameters: dict[str, Value]) -> st
     return f"a run with {values}" if values else ""
 
 
-def is_of(folder: Path, key: str) -> bool:
-    """Whether a folder holds the whole results of the run that this key decides."""
-    results = read_json(folder / _RESULTS)
-    if not isinstance(results, dict):
-        return False
-    same: bool = results.get("provenance", {}).get("key") == key
+def is_of(folder: Path, key: str, parameters: dict[str, Value]) -> bool:
+    """Whether a folder holds the whole results of the run that this key and these parameters decide."""
+    same: bool = key_of(folder) == key and read_json(folder / _PARAMETERS) == parameters
     return same and (folder / _EXECUTED).is_file()
+
+
+def key_of(folder: Path) -> str | None:
+    """The key of the run whose results a folder holds, None if there are none that can be read."""
+    results = read_json(folder / _RESULTS)
+    made = results.get("provenance") if isinstance(results, dict) else None
+    key = made.get("key") if isinstance(made, dict) else None
+    return key if isinstance(key, str) else None
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -101,7 +106,8 @@ def read(folder: Path) -> dict[str, Any]:
     found = read_json(folder / _RESULTS)
     parameters = read_json(folder / _PARAMETERS)
     if not isinstance(found, dict) or not isinstance(parameters, dict):
-        raise BookError(f"{folder} holds no results of a run: results.json is missing or damaged")
+        name = _PARAMETERS if isinstance(found, dict) else _RESULTS
+        raise BookError(f"{folder} holds no results of a run: {name} is missing or damaged")
     return {**found, "parameters": parameters}
 
 

@@ -19,6 +19,7 @@ import ictd
 
 from . import claims, notebook, provenance
 from .cache import Store, StoredRun
+from .chapter import GO_ON
 from .errors import BookError
 from .files import remove_folder
 from .parameters import Declaration, Value
@@ -112,15 +113,22 @@ def plan(project: Project, chapter: Path, given: Mapping[str, object] | None = N
     content = notebook.read(chapter)
     declaration: Declaration = notebook.declaration(content)
     parameters = declaration.check(given or {})
-    parts = provenance.run_parts(content, parameters)
+    parts = provenance.run_parts(content, parameters, chapter.parent)
     return Plan(project, chapter, parameters, declaration.defaults, parts)
 
 
 class Execution:
-    """The process that executes a planned chapter, once."""
+    """The process that executes a planned chapter, once.
 
-    def __init__(self, plan: Plan) -> None:
+    Args:
+        plan: The chapter and its parameters.
+        go_on: Whether a claim that fails at the default parameters is recorded as at any others and does
+            not stop the chapter: in a sweep, the defaults are one point among others.
+    """
+
+    def __init__(self, plan: Plan, *, go_on: bool = False) -> None:
         self.plan = plan
+        self._go_on = go_on
         self._process: subprocess.Popen[str] | None = None
         self._stopped = False
 
@@ -210,7 +218,7 @@ class Execution:
                 encoding="utf-8",
                 # With -m, Python looks for modules in the current folder first.
                 cwd=PACKAGE.parent,
-                env=_environment(),
+                env=_environment() | ({GO_ON: "1"} if self._go_on else {}),
             ) as process,
         ):
             self._process = process
@@ -235,8 +243,11 @@ class Execution:
 
     def _inputs_changed(self) -> str:
         """What was edited while the chapter ran, so that nobody knows what the run is of."""
-        now = provenance.run_parts(notebook.read(self.plan.chapter), self.plan.parameters)
-        changes = "; ".join(provenance.changes(self.plan.parts, now))
+        plan = self.plan
+        now = provenance.run_parts(
+            notebook.read(plan.chapter), plan.parameters, plan.chapter.parent
+        )
+        changes = "; ".join(provenance.changes(plan.parts, now))
         return f": {changes} while it ran; run it again" if changes else ""
 
 
@@ -246,7 +257,7 @@ def _problem(outcome: dict[str, Any]) -> str:
         return ""
     where = "" if outcome["cell"] is None else f" in cell {outcome['cell']} (id {outcome['id']})"
     lines = _ANSI.sub("", "\n".join(outcome["traceback"])).splitlines()[-_TRACEBACK_LINES:]
-    error = f"{where}: {outcome['ename']}: {outcome['evalue']}"
+    error = _ANSI.sub("", f"{where}: {outcome['ename']}: {outcome['evalue']}")
     return "\n".join([error, *(f"    {line}" for line in lines)])
 
 

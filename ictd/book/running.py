@@ -35,7 +35,7 @@ def run(planned: Plan, output: Path | None = None, *, force: bool = False) -> Pa
             f"{folder} holds {other}; choose another folder, or --force to replace it"
         )
     results.make_folder(folder)
-    if not force and results.is_of(folder, digest(planned.parts)):
+    if not force and results.is_of(folder, digest(planned.parts), planned.parameters):
         say(f"{name}: nothing has changed since the run whose results are there")
         return folder
     beside = baseline.beside(planned, notebook.read(planned.chapter))

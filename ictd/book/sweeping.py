@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,14 +112,18 @@ def unfinished(sweep: Sweep, *, force: bool = False) -> tuple[list[Point], list[
     if force:
         return list(sweep.points), ["asked to run again"]
     there = _folders(sweep.folder)
-    left, changed = [], 0
+    left, changed, damaged = [], 0, 0
     for point in sweep.points:
-        path = there.get(point.hash)
-        if path is None or not results.is_of(path, key(sweep.planned, point)):
-            left.append(point)
-            changed += path is not None and (path / "results.json").is_file()
-    why = [f"{changed} were run with other code or versions"] if changed else []
-    return left, why
+        path, wanted = there.get(point.hash), key(sweep.planned, point)
+        if path is not None:
+            if results.is_of(path, wanted, point.parameters):
+                continue
+            found = results.key_of(path)
+            changed += found not in (None, wanted)
+            damaged += found == wanted or (found is None and (path / "results.json").exists())
+        left.append(point)
+    why = [f"{changed} run with other code or versions"] if changed else []
+    return left, why + ([f"{damaged} damaged"] if damaged else [])
 
 
 def run(
@@ -138,11 +144,12 @@ def run(
         task: What a worker does with a job.
 
     Raises:
-        UsageError: The number of workers is none, or the folder cannot be written to.
+        UsageError: The number of workers or the scheduler is none, or the folder cannot be written to.
         ClusterError: The scheduler cannot be used, or has been lost; what is finished stays.
     """
     if workers is not None and (type(workers) is not int or workers < 1):
         raise UsageError(f"workers: got {workers!r}, expected a whole number of at least 1")
+    cluster.check(scheduler)
     results.make_folder(sweep.folder)
 
     def waiting() -> None:
@@ -185,7 +192,7 @@ def _run(
     there = _folders(sweep.folder)
     line = SweepProgress(sweep.name, len(points))
     try:
-        with cluster.connect(scheduler, workers) as client:
+        with cluster.connect(scheduler, workers) as client, _stopping():
             named = {point.hash: point for point in points}
             for job, result in cluster.run(client, task, jobs(sweep, points), alone):
                 point = named[digest(job.parameters)]
@@ -199,6 +206,14 @@ def _run(
                 line.update(failed=bool(done.problem))
     finally:
         line.close()
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[None]:
+    """End what runs in this process's workers before these are closed, which waits for it."""
+    try:
+        yield
+    finally:
         worker.stop_all()
 
 
@@ -251,7 +266,9 @@ def _keep(done: Done, target: Path) -> None:
 def _lost(point: Point, error: Exception) -> Done:
     """What is known of a point that no worker could finish."""
     problem = f"{type(error).__name__}: {error}"
-    return Done({"error.txt": f"{problem}\n".encode()}, problem)
+    parameters = json.dumps(point.parameters, indent=2, ensure_ascii=False)
+    files = {"error.txt": f"{problem}\n", "parameters.json": f"{parameters}\n"}
+    return Done({name: text.encode() for name, text in files.items()}, problem)
 
 
 def _folders(folder: Path) -> dict[str, Path]:

@@ -65,6 +65,7 @@ class Done:
     note: str = ""
 
 
+_LOOK_SECONDS = 0.5
 _running: set[Execution] = set()
 _lock = threading.Lock()
 
@@ -81,7 +82,7 @@ def run_point(job: Job) -> Done:
         made, out = scratch / "run", scratch / "results"
         made.mkdir()
         try:
-            with _listed(Execution(planned)) as execution:
+            with _listed(Execution(planned, go_on=True)) as execution, _wanted(execution):
                 info = execution.into(made)
         except ChapterFailed as error:
             results.write_failed(planned, error, out)
@@ -101,7 +102,8 @@ def stop_all() -> None:
 def _plan(job: Job, scratch: Path) -> Plan:
     """The job's plan, with the asker's own files where they are here too."""
     content = json.loads(job.text)
-    if found := provenance.changes(job.parts, provenance.run_parts(content, job.parameters)):
+    here = provenance.run_parts(content, job.parameters, Path(job.chapter).parent)
+    if found := provenance.changes(job.parts, here):
         raise BookError(
             f"the worker on {platform.node()} has not the software of the one that asks: "
             f"{'; '.join(found)}"
@@ -122,6 +124,34 @@ def _listed(execution: Execution) -> Iterator[Execution]:
     finally:
         with _lock:
             _running.discard(execution)
+
+
+@contextlib.contextmanager
+def _wanted(execution: Execution) -> Iterator[None]:
+    """End the chapter when nobody waits for it any more: the sweep was stopped, on another machine."""
+    from distributed import get_worker
+
+    try:
+        worker = get_worker()
+        key = worker.get_current_task()
+    except (ValueError, AttributeError):  # not called by a worker
+        yield
+        return
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_LOOK_SECONDS):
+            task = worker.state.tasks.get(key)
+            if task is None or task.state == "cancelled":
+                execution.stop()
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 def _files(folder: Path) -> dict[str, bytes]:

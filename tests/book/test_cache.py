@@ -73,7 +73,7 @@ def test_anything_that_decides_it_makes_it_run_again_and_is_named(store, other, 
 
 def test_the_parts_of_a_run_follow_notebook_parameters_sources_and_versions(tmp_path, monkeypatch):
     def key(notebook: dict[str, Any] = NOTEBOOK, **parameters: Any) -> str:
-        return provenance.digest(provenance.run_parts(notebook, parameters))
+        return provenance.digest(provenance.run_parts(notebook, parameters, tmp_path / "none"))
 
     package = tmp_path / "ictd"
     (package / "book").mkdir(parents=True)
@@ -260,3 +260,31 @@ def test_threads_that_write_leave_the_mask_of_the_process(tmp_path, monkeypatch)
         after = set_mask(before)
     assert {path.stat().st_mode & 0o777 for path in names} == {0o640}
     assert after == 0o27
+
+
+@pytest.mark.parametrize("code", ["import mine", "import numpy, mine as m", "from mine import f"])
+def test_a_module_beside_the_notebook_that_it_imports_is_a_part(tmp_path, code):
+    notebook = {"cells": [{"cell_type": "code", "source": f"%pylab\n{code}", "metadata": {}}]}
+
+    def parts_now() -> dict[str, Any]:
+        return provenance.run_parts(notebook, {}, tmp_path)
+
+    assert "modules" not in parts_now()
+    (tmp_path / "mine.py").write_text("def f(): return 1\n")
+    (tmp_path / "helper.py").write_text("")
+    first = parts_now()
+    assert set(first["modules"]) == {"mine.py", "helper.py"}
+    (tmp_path / "mine.py").write_text("def f(): return 2\n")
+    assert provenance.changes(first, parts_now()) == ["mine.py changed"]
+    other = {"cells": [{"cell_type": "code", "source": "import numpy", "metadata": {}}]}
+    assert "modules" not in provenance.run_parts(other, {}, tmp_path)
+
+
+def test_a_package_beside_the_notebook_is_a_part(tmp_path):
+    notebook = {"cells": [{"cell_type": "code", "source": "from mine.a import f", "metadata": {}}]}
+    for name in ("mine", "unused"):
+        (tmp_path / name / "sub").mkdir(parents=True)
+        (tmp_path / name / "__init__.py").write_text("")
+        (tmp_path / name / "sub" / "a.py").write_text("")
+    found = provenance.run_parts(notebook, {}, tmp_path)["modules"]
+    assert set(found) == {"mine/__init__.py", "mine/sub/a.py"}

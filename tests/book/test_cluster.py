@@ -13,6 +13,7 @@ import pytest
 
 from ictd.book import cluster, machine
 from ictd.book.cluster import LEAST_WAITING, ClusterError
+from ictd.book.errors import UsageError
 
 MANY = 10_000
 
@@ -96,9 +97,7 @@ def test_a_client_and_a_cluster_of_the_caller_are_used_and_stay_open():
         assert client.submit(refuse_odd, 4).result() == 4
 
 
-@pytest.mark.parametrize(
-    "address", ["tcp://127.0.0.1:9", "nonsense://x", "tcp://no-such-host.invalid:1"]
-)
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "tcp://no-such-host.invalid:1"])
 def test_a_scheduler_that_does_not_answer(address, monkeypatch):
     monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 1)
     with (
@@ -106,6 +105,19 @@ def test_a_scheduler_that_does_not_answer(address, monkeypatch):
         cluster.connect(address, 1),
     ):
         pass
+
+
+@pytest.mark.parametrize("scheduler", ["foo", "", "http://127.0.0.1:80", "tcp://host", 3])
+def test_what_is_no_scheduler_is_refused(scheduler):
+    with pytest.raises(UsageError, match=r"scheduler: got .*, expected an address such as"):
+        cluster.check(scheduler)
+
+
+@pytest.mark.parametrize(
+    "scheduler", [None, "tcp://10.0.0.1:8786", "tls://[::1]:8786", "host:8786"]
+)
+def test_addresses(scheduler):
+    cluster.check(scheduler)
 
 
 def test_encryption_without_certificates_is_refused_at_once():

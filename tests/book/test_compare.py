@@ -648,3 +648,9 @@ def test_reading_many_runs_keeps_little_of_each(
     assert len({id(run.version) for run in runs}) == 1
     assert len({id(name) for run in runs for name in run.parameters}) == 2
     assert len({id(result) for run in runs for result in run.results}) == 1
+
+
+def test_a_notebook_and_print_show_the_tables(sweep: Path) -> None:
+    made = compare(sweep)
+    assert str(made) == made.table()
+    assert made._repr_markdown_() == made.markdown()

@@ -75,7 +75,9 @@ def test_values_of_one_parameter(name, given, expected):
 
 
 def test_a_tensor_is_several_values():
-    assert axis(DECLARATION["seed"], torch.arange(2).numpy()) == [0, 1]
+    assert axis(DECLARATION["seed"], torch.arange(2)) == [0, 1]
+    assert axis(DECLARATION["sizes"], torch.tensor([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
+    assert axis(DECLARATION["seed"], torch.tensor(3)) == [3]
 
 
 @pytest.mark.parametrize(
@@ -90,6 +92,8 @@ def test_a_tensor_is_several_values():
         ("seed", True, "got True, expected a whole number"),
         ("seed", "a:b", "got 'a:b'"),
         ("sizes", "2:4", "expected a list such as [2, 3]"),
+        ("sizes", ["1", "2"], "expected lists, each as one text such as '[1, 2]'"),
+        ("note", "a\udcff", "which is no Unicode text"),
         ("sizes", [[2], [99]], "value 2: item 0: got 99"),
         ("features", ["sphere", "round"], "value 2: got 'round', expected one of sphere, uniform"),
         ("flag", "maybe", "got 'maybe'"),
@@ -223,6 +227,8 @@ def test_a_file_of_points(tmp_path, name, text):
         ("p.csv", "gamma,seed\n0.5,1\n0.5\n", "line 3: got ['0.5'], expected 2 values"),
         ("p.csv", "gamma,seed\n0.5,\n", "line 2: got ['0.5', '']"),
         ("p.csv", "gamma,gamma\n0.5,1\n", "two columns of the name 'gamma'"),
+        ("p.csv", "gamma;seed\n0.5;1\n", "commas part the columns"),
+        ("p.yml", "- {seed: 1, seed: 2}\n", "seed given twice"),
         ("p.yml", "gamma: 0.5\n", "expected a list of points"),
         ("p.yml", "[]", "expected a list of points"),
         ("p.yml", "[1]", "expected a list of points"),
@@ -243,3 +249,15 @@ def test_a_file_that_is_no_file_of_points(tmp_path, name, text, said):
 def test_a_file_that_is_not_there(tmp_path: Path, name):
     with pytest.raises(ParameterError, match="No such file"):
         rows_of(tmp_path / name)
+
+
+@pytest.mark.parametrize("rows", [{"gamma": 0.5}, 3, None])
+def test_points_are_a_list(rows):
+    with pytest.raises(ParameterError, match=r"points: got .*, expected a list of points"):
+        make(DECLARATION, {}, rows)
+
+
+@pytest.mark.parametrize("row", ["gamma", [1, 2], 3])
+def test_a_point_is_a_mapping(row):
+    with pytest.raises(ParameterError, match=r"point 2: got .*, expected NAME: VALUE pairs"):
+        make(DECLARATION, {}, [{"gamma": 0.5}, row])

@@ -252,6 +252,72 @@ def test_a_worker_without_the_book_s_folder_runs_the_notebook_that_it_is_sent(
     assert done.files.keys() >= FILES
 
 
+def test_a_stopped_sweep_ends_what_runs_for_it_on_another_machine(slow, dask, until):
+    toy, pids = slow
+    worker = dask.worker(library=toy.library)
+    words = ["-p", "seed", "0:9", "-o", "swept", "--scheduler", dask.address]
+    toy.write("01_toy", [*HEAD, SLOW.format(folder=str(pids)), "time.sleep(600)"])
+    process = start(toy, "sweep", "1", *words)
+    until(lambda: list(pids.iterdir()) and next(pids.iterdir()).read_text())
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    until(lambda: gone(pids))
+    assert worker.poll() is None
+
+
+def test_a_second_interrupt_ends_at_once(slow, until):
+    toy, pids = slow
+    toy.write("01_toy", [*HEAD, SLOW.format(folder=str(pids)), "time.sleep(600)"])
+    process = start(toy, "sweep", "1", "-p", "seed", "0:9", "-o", "swept")
+    until(lambda: list(pids.iterdir()) and next(pids.iterdir()).read_text())
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    until(lambda: gone(pids))
+
+
+def test_a_claim_that_fails_at_the_defaults_is_one_point_s_result(toy):
+    toy.write("01_toy", [*HEAD, "chapter.claim('false', 'one is two', 1, at_least=2)"])
+    _, err = toy.ictd("sweep", "1", "-p", "gamma", "0.5", "0.9", "-o", "swept")
+    assert "2 done, 0 failed" in err
+    out, _ = toy.ictd("compare", "swept", "--only", "false")
+    assert out.count("FAILED") == 2
+    assert "ClaimFailed: false" in toy.ictd("run", "1", status=1)[1]
+
+
+@pytest.mark.parametrize("damage", ["parameters", "cut", "notebook"])
+def test_a_damaged_point_is_run_again(toy, damage):
+    toy.write("01_toy", HEAD)
+    words = ["sweep", "1", "-p", "seed", "0", "1", "-o", "swept"]
+    toy.ictd(*words)
+    (folder,) = (toy.root / "swept").glob("seed=1-*")
+    if damage == "parameters":
+        (folder / "parameters.json").write_text('{"gamma": 0.5}')
+    elif damage == "cut":
+        (folder / "results.json").write_text("{")
+    else:
+        (folder / "executed.ipynb").unlink()
+    _, err = toy.ictd(*words)
+    assert "2 points; 1 finished before; 1 damaged; 1 side by side" in err
+    assert "1 done, 0 failed" in err
+    assert json.loads((folder / "parameters.json").read_text())["seed"] == 1
+
+
+def test_what_is_read_no_further_is_no_error(first_sweep):
+    toy = first_sweep[0]
+    words = [sys.executable, "-m", "ictd", "sweep", "1", "-p", "seed", "0:100", "--dry-run"]
+    process = subprocess.Popen(
+        words, cwd=toy.root, env=toy.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    assert b"Traceback" not in process.stderr.read()
+    process.stderr.close()
+    process.wait()
+
+
 def test_two_sweeps_into_one_folder_take_turns(toy, until):
     toy.write("01_toy", HEAD)
     folder = toy.root / "swept"
@@ -285,6 +351,9 @@ def test_bad_points_are_refused_before_anything_is_loaded(first_sweep):
         (["--workers", "0"], "workers: got 0, expected a whole number of at least 1"),
         (["-p", "seed"], "-p"),
         (["-o", "01_toy.ipynb/x"], "Not a directory"),
+        (["-p", "seed", "0", "-p", "seed", "1"], "-p seed: given twice"),
+        (["-y", "{seed: 1, seed: 2}"], "seed given twice"),
+        (["--scheduler", "foo"], "scheduler: got 'foo', expected an address such as tcp://"),
     ],
 )
 def test_a_command_that_is_not_accepted_has_status_2(first_sweep, words, said):
@@ -364,6 +433,17 @@ def test_every_way_in_gives_the_same_values_and_the_same_key(first_sweep, tmp_pa
     for plan in planned.values():
         assert plan.parameters == {"gamma": 0.001, "sizes": [0, 1], "flag": False, "seed": 3}
         assert [type(value) for value in plan.parameters.values()] == [float, list, bool, int]
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("010", [10]), ("1:4", [1, 2, 3]), ("0:3", [0, 1, 2])])
+def test_numbers_of_another_base_are_the_same_by_every_way_in(
+    first_sweep, monkeypatch, text, seeds
+):
+    """YAML reads 010 as 8, and 1:30 as 90."""
+    monkeypatch.chdir(first_sweep[0].root)
+    for words in (["-p", "seed", text], ["-y", f"seed: {text}"], ["-y", f"seed: [{text}]"]):
+        prepared = sweeping.prepare(*find_chapter(1), given(*words))
+        assert [point.parameters["seed"] for point in prepared.points] == seeds, words
 
 
 def test_the_words_after_a_name_are_its_values_up_to_the_next_option():

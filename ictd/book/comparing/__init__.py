@@ -150,6 +150,13 @@ class Comparison:
         ]
         return "\n\n".join(filter(None, parts)) + "\n"
 
+    def __str__(self) -> str:
+        return self.table()
+
+    def _repr_markdown_(self) -> str:
+        """What a notebook shows."""
+        return self.markdown()
+
     def csv(self) -> str:
         """A line a run: its folder, the parameters that differ, the seed, its results."""
         return self._rows.csv()
