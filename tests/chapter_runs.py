@@ -27,10 +27,11 @@ def quick_parameters(chapter: Path) -> dict[str, Any]:
 def shown(notebook: dict[str, Any]) -> list[Any]:
     """All that a reader sees of the outputs: texts, tables and pictures, but for measured times."""
     return [
-        {kind: joined(data).strip() for kind, data in output["data"].items()}
+        {kind: joined(data).strip() for kind, data in output.get("data", {}).items()}
         for cell in notebook["cells"]
         if "timing" not in cell["metadata"].get("tags", [])
         for output in cell.get("outputs", [])
+        if output["output_type"] != "stream"
     ]
 
 

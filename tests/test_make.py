@@ -55,7 +55,7 @@ class Project:
         clean = {
             k: v
             for k, v in os.environ.items()
-            if not k.startswith(("MAKE", "MFLAGS", "PIP_", "TORCH_INDEX"))
+            if not k.startswith(("MAKE", "MFLAGS", "PIP_", "PYTEST_", "TORCH_INDEX"))
         }
         clean["PATH"] = f"{self.folder / 'bin'}{os.pathsep}{clean['PATH']}"
         command = ["make", *arguments]

@@ -95,7 +95,7 @@ def test_a_long_table_is_folded(count: int) -> None:
     default = outcome(numbers=tuple(number(f"n{index}", 1.0) for index in range(count)))
     yours = outcome(0.5, numbers=tuple(number(f"n{index}", 2.0) for index in range(count)))
     text = shown(default, yours)
-    assert f"{count} numbers differ" in text
+    assert f"{count} numbers with another value" in text
     assert (":class: dropdown" in text) == (count > 12)
     assert len(rows(text)) == count + 1
 

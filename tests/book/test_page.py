@@ -479,7 +479,7 @@ def texts(chapter: Path) -> Iterator[str]:
 def test_every_formula_of_the_book_is_converted(chapter: Path) -> None:
     found = {formula for text in texts(chapter) for formula in formulas(text)}
     converter = Converter()
-    assert len(found) > 20
+    assert len(found) > (4 if chapter.stem.startswith("09") else 20)
     for tex, is_display in sorted(found):
         assert converter.mathml(tex, display=is_display).startswith("<math")
 

@@ -253,7 +253,7 @@ def test_a_chapter_without_a_full_scale_is_refused_at_once(kept):
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("size: 100\n", "size: got 100"), ("a: [\n", "not YAML"), ("- 1\n", "expected 'NAME")],
+    [("size: 100\n", "size: got 100"), ("a: [\n", "not YAML"), ("- 1\n", "expected NAME")],
 )
 def test_parameters_that_are_not_accepted_are_refused_at_once(book, text, problem):
     (book.root / "chapters" / "params" / "01_paper.yml").write_text(text)

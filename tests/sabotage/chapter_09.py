@@ -32,7 +32,7 @@ BROKEN: dict[str, tuple[Callable[[list[Any]], None], set[str]]] = {
         together(
             ("done = shell(sweep)", 'done = shell(sweep + " --force")'),
             ('"length": 1,', '"length": 199,'),
-            ("in swept if r.parameters ==", "in swept[1:] if r is not"),
+            ("swept if r.parameters == last", "swept if r.parameters != last"),
             ('result.numbers["error"])\n', 'result.numbers["rate"])\n'),
             ('"length": 200, "gamma"', '"length": 201, "gamma"'),
             ("name, x in far.numbers", "name, x in again.results()[-1].numbers"),

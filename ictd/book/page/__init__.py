@@ -144,7 +144,6 @@ def _options(project: Project, config: dict[str, Any], folder: Path) -> dict[str
     options = {k: v for k, v in given.items() if k.startswith(_OPTIONS) or k in _ALSO}
     options.setdefault("myst_enable_extensions", _SYNTAX)
     options.setdefault("nb_render_markdown_format", "myst")
-    options.setdefault("nb_merge_streams", True)
     extensions = list(_EXTENSIONS)
     sources = []
     for name in config.get("bibtex_bibfiles") or []:
@@ -159,6 +158,8 @@ def _options(project: Project, config: dict[str, Any], folder: Path) -> dict[str
         "extensions": extensions,
         "root_doc": _ROOT,
         "nb_execution_mode": "off",
+        # A run's streams are merged already, and this takes a time that grows with the square of a line.
+        "nb_merge_streams": False,
         "html_theme": "basic",
         "html_permalinks": False,
         "html_math_renderer": "mathml",
