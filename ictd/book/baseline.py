@@ -49,8 +49,7 @@ def beside(planned: Plan, content: Notebook) -> Beside:
         planned: The chapter with any parameters.
         content: Its notebook.
     """
-    same = {**planned.parts, "parameters": planned.defaults}
-    if found := planned.store.find(same):
+    if found := planned.store.find(planned.parts_at(planned.defaults)):
         return Beside(_of(found.info), f"a run of {found.info['started'][:10]} on this machine")
     entry = _all(planned.project).get(planned.chapter.stem)
     if entry and entry["code"] == trials.code_hash(content):

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from . import machine
 from .errors import BookError, UsageError
 
 if TYPE_CHECKING:
@@ -104,11 +103,6 @@ def connect(scheduler: Any, workers: int) -> Iterator[Client]:
             raise ClusterError(f"no scheduler can be used at {scheduler}: {error}") from None
         with client:
             yield client
-
-
-def local_workers(jobs: int) -> int:
-    """How many workers this machine has for so many jobs: cores and memory decide, quotas included."""
-    return machine.workers(jobs)
 
 
 def run(

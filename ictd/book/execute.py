@@ -20,6 +20,8 @@ from typing import Any
 
 import psutil
 
+from .notebook import leave_out_slow_grammar
+
 # A Unix socket's path has at most 107 bytes (103 on macOS), the digits of its port included.
 _SOCKET_PATH = 90
 
@@ -64,8 +66,7 @@ def _end_with_parent(folder: str) -> None:
 
 
 def _execute(job: dict[str, Any], transport: dict[str, str], send: Send) -> dict[str, Any]:
-    # jsonschema reads a grammar with it, if it is there, which takes a second; no notebook needs it.
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+    leave_out_slow_grammar()
     import nbformat
     from papermill.exceptions import PapermillExecutionError
     from papermill.execute import execute_notebook

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -106,3 +107,13 @@ def _nodes(text: str) -> list[ast.AST]:
         return list(ast.walk(ast.parse("\n".join(lines))))
     except SyntaxError:
         return []
+
+
+def leave_out_slow_grammar() -> None:
+    """Let jsonschema, which nbformat imports, do without a grammar that takes it a second to read.
+
+    It is there where JupyterLab is installed, and no notebook needs it. Called before nbformat is imported,
+    in a process of our own.
+    """
+    # Python takes None for a module that cannot be imported; the types of its library do not know that.
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]

@@ -14,7 +14,6 @@ A number needs a range, text may have choices, and `∞` or `-∞` stands for no
 from __future__ import annotations
 
 import ast
-import difflib
 import io
 import re
 import tokenize
@@ -23,6 +22,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
+
+from .errors import unknown
 
 Scalar = bool | int | float | str
 Value = Scalar | list[bool] | list[int] | list[float] | list[str]
@@ -154,13 +155,7 @@ class Declaration(dict[str, Parameter]):
 
     def unknown(self, names: Iterable[str]) -> list[str]:
         """One sentence for each of the names that is not declared, with the nearest ones."""
-        problems = []
-        for name in names:
-            if name not in self:
-                near = difflib.get_close_matches(name, self, n=3, cutoff=0.5)
-                hint = f"did you mean {' or '.join(near)}?" if near else "it is none of the names"
-                problems.append(f"{name}: no such parameter; {hint} (all: {', '.join(self)})")
-        return problems
+        return [unknown(name, self, "parameter") for name in names if name not in self]
 
     def check(self, given: Mapping[str, object], unknown: Iterable[str] = ()) -> dict[str, Value]:
         """Check given values and return those of all parameters, typed.

@@ -91,6 +91,10 @@ class Plan:
     def changed_parameters(self) -> dict[str, Value]:
         return {k: v for k, v in self.parameters.items() if v != self.defaults[k]}
 
+    def parts_at(self, parameters: dict[str, Value]) -> dict[str, Any]:
+        """What decides the run of the same chapter at other parameters."""
+        return {**self.parts, "parameters": parameters}
+
     @property
     def why(self) -> str:
         """Why no stored run can be used, in words."""

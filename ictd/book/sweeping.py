@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from . import baseline, cluster, notebook, provenance, results, worker
+from . import baseline, cluster, machine, notebook, provenance, results, worker
 from .errors import UsageError
 from .files import locked, read_json, recover_folder, remove_folder, replace_folder
 from .points import Point, make
@@ -159,7 +159,7 @@ def run(
         for path in sweep.folder.glob(f"{_ASIDE}*"):  # of a sweep that was killed
             remove_folder(path)
         left, why = unfinished(sweep, force=force)
-        count = workers or cluster.local_workers(max(1, len(left)))
+        count = workers or machine.workers(len(left))
         _announce(sweep, len(left), why, None if scheduler is not None else count)
         failures = list(_run(sweep, left, scheduler, count, task)) if left else []
     there = _folders(sweep.folder)
@@ -210,11 +210,15 @@ def _run(
 
 @contextlib.contextmanager
 def _stopping() -> Iterator[None]:
-    """End what runs in this process's workers before these are closed, which waits for it."""
+    """End what runs in this process's workers when a sweep is left early, before these are closed.
+
+    One that has come to its end has nothing running: what does is of another sweep in this process.
+    """
     try:
         yield
-    finally:
+    except BaseException:
         worker.stop_all()
+        raise
 
 
 def _announce(sweep: Sweep, left: int, why: Sequence[str], workers: int | None) -> None:
@@ -240,14 +244,13 @@ def jobs(sweep: Sweep, points: Iterable[Point]) -> Iterator[Job]:
     commit = provenance.commit(planned.project.root)
     beside = baseline.beside(planned, notebook.read(planned.chapter))
     for point in points:
-        parts = {**planned.parts, "parameters": point.parameters}
         yield Job(
             str(planned.project.root),
             str(planned.chapter),
             text,
             point.parameters,
             planned.defaults,
-            parts,
+            planned.parts_at(point.parameters),
             commit,
             beside,
         )
@@ -284,4 +287,4 @@ def _folders(folder: Path) -> dict[str, Path]:
 
 def key(planned: Plan, point: Point) -> str:
     """A hash of everything that decides the run of a point."""
-    return digest({**planned.parts, "parameters": point.parameters})
+    return digest(planned.parts_at(point.parameters))

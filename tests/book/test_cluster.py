@@ -131,9 +131,9 @@ def test_encryption_without_certificates_is_refused_at_once():
 def test_as_many_workers_as_cores_and_memory_allow(monkeypatch):
     monkeypatch.setattr(machine, "cores", lambda: 6)
     monkeypatch.setattr(machine, "memory", lambda: 100e9)
-    assert [cluster.local_workers(n) for n in (1, 4, 50)] == [1, 4, 6]
+    assert [machine.workers(n) for n in (1, 4, 50)] == [1, 4, 6]
     monkeypatch.setattr(machine, "memory", lambda: 3.1e9)
-    assert cluster.local_workers(50) == 2
+    assert machine.workers(50) == 2
 
 
 def test_a_job_that_ends_every_worker_is_given_up(dask):

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -476,3 +477,18 @@ def test_from_python(toy, monkeypatch):
         sweep("1", {"gama": 1})
     with pytest.raises(BookError, match=r"workers: got 2\.0"):
         sweep("1", {"gamma": 0.1}, workers=2.0)
+
+
+def test_a_sweep_that_ends_leaves_another_of_the_same_process_alone(toy, monkeypatch, until):
+    toy.write("01_toy", HEAD)
+    started = toy.root / "started"
+    wait = f"import pathlib, time\n\npathlib.Path({str(started)!r}).touch()\ntime.sleep(8)"
+    toy.write("02_slow", [*HEAD, wait])
+    monkeypatch.setattr(runner, "PACKAGE", toy.library / "ictd")
+    monkeypatch.chdir(toy.root)
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(sweep, "2", {"seed": 1}, workers=1)
+        until(started.exists)
+        assert sweep("1", {"seed": 1}, workers=1).run_now == 1
+        assert not slow.done()
+        assert slow.result().failures == []

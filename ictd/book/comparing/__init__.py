@@ -6,7 +6,6 @@ its spread over the seeds.
 
 from __future__ import annotations
 
-import difflib
 import os
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..._files import write_bytes
+from ..errors import unknown
 from ..files import write_text
 from ..parameters import Value
 from . import notes, plan, tables
@@ -227,13 +227,7 @@ class Comparison:
 def _chosen(recorded: Sequence[Result], only: Sequence[str]) -> list[Result]:
     """The results with the given names; all of them if there are none."""
     names = list(dict.fromkeys(result.name for result in recorded))
-    problems = []
-    for name in only:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(near)}?" if near else "it is none of the names"
-            problems.append(f"{name}: no such number or claim; {hint} (all: {', '.join(names)})")
-    if problems:
+    if problems := [unknown(name, names, "number or claim") for name in only if name not in names]:
         raise CompareError("\n  ".join(["only has names that no run recorded:", *problems]))
     return [result for result in recorded if not only or result.name in only]
 

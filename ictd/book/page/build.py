@@ -24,6 +24,8 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 from sphinx.writers.html5 import HTML5Translator
 
+from ..notebook import leave_out_slow_grammar
+
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx for each name in its list of extensions."""
@@ -79,8 +81,7 @@ class PageBuilder(StandaloneHTMLBuilder):
 
 def main() -> None:
     """Read a job and write the parts of its page."""
-    # jsonschema reads a grammar with it, if it is there, which takes a second; no notebook needs it.
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+    leave_out_slow_grammar()
     # What extensions print is not the answer.
     answer, sys.stdout = sys.stdout, sys.stderr
     job = json.load(sys.stdin)
