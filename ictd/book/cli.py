@@ -1,5 +1,5 @@
 """The command `ictd`: run, sweep and compare chapters, build the book, pack it, list its claims, try them
-at other seeds, store a chapter's full scale.
+at other seeds, store a chapter's full scale, tell the chapters where the project is published.
 
 Exit status: 0 done, 1 a chapter or the site failed, 2 something in the command is not accepted.
 """
@@ -178,6 +178,13 @@ def parser() -> argparse.ArgumentParser:
     )
     kept.add_argument("chapter", help="number, name or path of the notebook")
     kept.add_argument("--force", action="store_true", help="run although there is a stored run")
+
+    written = found.add_parser("colab", help="write the project's address into the chapters")
+    written.set_defaults(command=commands.colab)
+    written.description = (
+        "Bring the cell of each chapter that installs the library on Colab up to date: it names the "
+        "Repository of [project.urls] in pyproject.toml."
+    )
     return made
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import builder, comparing, ledger, notebook, offline, points, running, stored, sweeping
+from . import colab as installing
 from . import trials as tried
 from .errors import UsageError
 from .parameter_files import mapping, parse_yaml, read_yaml
@@ -113,6 +114,12 @@ def trials(options: argparse.Namespace) -> int:
     found = tried.record(*find_chapter(options.chapter), options.seeds)
     for claim, held in found.held.items():
         print(f"{held} of {found.seeds}  {claim}")
+    return 0
+
+
+def colab(options: argparse.Namespace) -> int:
+    for path in installing.write(find_project()):
+        print(path)
     return 0
 
 

@@ -16,6 +16,8 @@ Cell = dict[str, Any]
 Notebook = dict[str, Any]
 #: The tag of a cell that shows what was computed beforehand, not in this run.
 STORED = "stored"
+#: The tag of the cell that installs the library on Colab.
+COLAB = "colab"
 
 
 def read(path: Path) -> Notebook:
@@ -47,6 +49,18 @@ def markdown_cell(notebook: Notebook, id: str, text: str, tags: Sequence[str] = 
         "source": text,
     }
     return cell | ({"id": id} if notebook["nbformat_minor"] >= 5 else {})
+
+
+def code_cell(id: str, text: str, tags: Sequence[str]) -> Cell:
+    """A code cell to put into a notebook of format 4.5, not run yet."""
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": id,
+        "metadata": {"tags": list(tags)},
+        "outputs": [],
+        "source": text.splitlines(keepends=True),
+    }
 
 
 def tags(cell: Cell) -> list[str]:

@@ -126,14 +126,14 @@ def _some(names: list[str]) -> str:
 
 def commit(root: Path) -> str:
     """The commit of a project in words, or that it is not under git."""
-    top = _git(root, "rev-parse", "--show-toplevel")
+    top = git(root, "rev-parse", "--show-toplevel")
     if top is None or Path(top).resolve() != root.resolve():
         return "not under git"
-    head = _git(root, "rev-parse", "--short=10", "HEAD")
+    head = git(root, "rev-parse", "--short=10", "HEAD")
     if head is None:
         return "no commit yet"
     inputs = [name for name in ("ictd", "chapters", "_toc.yml") if (root / name).exists()]
-    changed = _git(root, "status", "--porcelain", "--", *inputs)
+    changed = git(root, "status", "--porcelain", "--", *inputs)
     return f"{head} with uncommitted changes" if changed else head
 
 
@@ -202,7 +202,8 @@ def is_clean(commit: str) -> bool:
     return " " not in commit
 
 
-def _git(root: Path, *arguments: str) -> str | None:
+def git(root: Path, *arguments: str) -> str | None:
+    """What git answers in a folder, or None if it fails or is not there."""
     try:
         done = subprocess.run(
             ["git", *arguments], cwd=root, capture_output=True, text=True, check=True

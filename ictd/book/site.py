@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from . import figure_files, ledger, markdown, provenance, reference, stored, stored_blocks
+from . import address, figure_files, ledger, markdown, provenance, reference, stored, stored_blocks
 from . import notebook as nb
 from .cache import StoredRun
 from .errors import BookError
@@ -85,7 +85,8 @@ def stage(project: Project, runs: Mapping[Path, StoredRun]) -> Path:
         executed = with_provenance(executed, page.run.info, commit)
         text = json.dumps(executed, ensure_ascii=False, indent=1)
         (aside / f"{page.document}.ipynb").write_text(text, encoding="utf-8")
-    parts = reference.parts(project, pages, made, commit, _address(config))
+    found = address.find(project.root)
+    parts = reference.parts(project, pages, made, commit, found.files if found else "")
     for page in pages:
         parts |= figure_files.parts(page.content, page.document, f"/chapters/{FIGURES}")
     for path in (path for path in project.pages() if path.suffix == ".md"):
@@ -147,6 +148,9 @@ def render(project: Project, staged: Path) -> Path:
         shown = [line for line in lines if _PROBLEM.search(line)] or lines[-20:]
         problems = "\n".join(f"    {line}" for line in dict.fromkeys(shown))
         raise SiteError(f"the book was not rendered:\n{problems}\n  the whole log: {log}")
+    # A page offers its source for download: the notebook as it is in the project, which runs everywhere.
+    for chapter in project.chapters():
+        shutil.copyfile(chapter, html / "_sources" / chapter.relative_to(project.root))
     site = project.build_folder / "html"
     replace_folder(html, site)
     remove_folder(aside)
@@ -169,13 +173,6 @@ def _staged_config(config: dict[str, Any]) -> dict[str, Any]:
         "execute": {**(config.get("execute") or {}), "execute_notebooks": "off"},
         "sphinx": {**sphinx, "config": {**options, "html_extra_path": extra}},
     }
-
-
-def _address(config: dict[str, Any]) -> str:
-    """Where files of the project can be read, if the configuration says it."""
-    repository = config.get("repository") or {}
-    url = str(repository.get("url") or "").rstrip("/")
-    return f"{url}/blob/{repository.get('branch') or 'main'}" if url else ""
 
 
 def _config_files(root: Path, config: dict[str, Any]) -> list[Path]:

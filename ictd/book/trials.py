@@ -68,9 +68,10 @@ def recorded(project: Project, chapter: str, content: notebook.Notebook) -> Tria
 
 
 def code_hash(content: notebook.Notebook) -> str:
-    """A hash of the code cells of a chapter."""
+    """A hash of the code cells of a chapter, without the one that installs it on Colab."""
+    cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     return provenance.digest(
-        [notebook.source(cell) for cell in content["cells"] if cell["cell_type"] == "code"]
+        [notebook.source(cell) for cell in cells if notebook.COLAB not in notebook.tags(cell)]
     )
 
 

@@ -1,0 +1,70 @@
+"""The first code cell of a chapter, which installs the library where Colab opened the notebook.
+
+Elsewhere the cell does nothing, and the book's pages leave it out. A notebook on Colab has no way to know
+where it came from, so the cell itself names the project's address; `ictd colab` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from . import address
+from . import notebook as nb
+from .files import write_text
+from .project import Project
+
+_ID = "colab"
+# What a chapter needs of the library's extras: the one on running needs what runs chapters.
+_EXTRA = "chapters"
+_EXTRAS = {"09_running_it_yourself": "book"}
+_SOURCE = """\
+# On Colab this installs the book's library; elsewhere it does nothing.
+import importlib.util
+import subprocess
+import sys
+
+# The project's repository, with the branch: "https://…@main".
+repository = "{repository}"
+missing = importlib.util.find_spec("ictd") is None
+if "google.colab" in sys.modules and missing:
+    if not repository:
+        raise RuntimeError(
+            "This copy of the notebook does not know where its project "
+            "is published. Set `repository` in this cell and run it again."
+        )
+    library = f"ictd[{extra}] @ git+{{repository}}"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, library], check=True)
+    importlib.invalidate_caches()"""
+
+
+def source(chapter: str, found: address.Address | None) -> str:
+    """The code of the cell.
+
+    Args:
+        chapter: Name of the chapter.
+        found: Where the project is published; only a declared address is written into the chapters.
+    """
+    known = found is not None and found.declared
+    repository = f"{found.url}@{found.branch}" if found is not None and known else ""
+    return _SOURCE.format(repository=repository, extra=_EXTRAS.get(chapter, _EXTRA))
+
+
+def write(project: Project) -> list[Path]:
+    """Bring the cell of every chapter up to date, and return the chapters that changed."""
+    found = address.find(project.root)
+    changed = []
+    for path in project.chapters():
+        before = path.read_text(encoding="utf-8")
+        notebook = nb.read(path)
+        cells = [cell for cell in notebook["cells"] if nb.COLAB not in nb.tags(cell)]
+        cell = nb.code_cell(_ID, source(path.stem, found), [nb.COLAB, "remove-cell"])
+        # The title stays first, as the page's.
+        text = json.dumps(
+            {**notebook, "cells": [cells[0], cell, *cells[1:]]}, ensure_ascii=False, indent=1
+        )
+        if text + "\n" != before:
+            write_text(path, text + "\n")
+            changed.append(path)
+    return changed
