@@ -1,11 +1,13 @@
 """Binder and Colab, as far as they can be tried without them: `python tests/elsewhere.py`.
 
 Binder: repo2docker makes the Dockerfile; the packages of binder/environment.yml are installed into a fresh
-environment by pip, from PyPI, binder/postBuild runs in a copy of the project, and a chapter runs in the kernel
-that is there. What conda-forge gives instead of PyPI's torch is not tried.
+environment by pip, from PyPI, binder/postBuild runs in a copy of the project, and a chapter runs in the
+kernel that is there. What conda-forge gives instead of PyPI's torch is not tried.
 
-Colab: a fresh environment with what Colab brings, without `ictd`, in which `google.colab` is loaded; a chapter
-runs there, and its first cell installs the library from a copy of the project.
+Colab: a fresh environment with a part of what Colab brings, without `ictd`, where `google.colab` is loaded;
+a chapter runs there, and its first cell installs the library from a copy of the project.
+
+Where the variable TORCH_INDEX names a package index, torch comes from there, as in the Makefile.
 """
 
 from __future__ import annotations
@@ -29,7 +31,6 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTER = "02_weighted_softmax_td"
-# What a chapter needs and Colab brings; `pydantic` and `safetensors` are there too, and left to the chapter's cell.
 COLAB_BRINGS = ("numpy", "torch>=2.2,<2.14", "matplotlib", "ipykernel")
 PLACE_OF_CUDA = re.compile(r"^(nvidia|cuda)\b", re.MULTILINE)
 
@@ -64,7 +65,11 @@ def environment(folder: Path, packages: Sequence[str], pip: Sequence[str]) -> Pa
     run([sys.executable, "-m", "venv", folder])
     programs = folder / "bin"
     run([programs / "python", "-m", "pip", "install", "-q", "--upgrade", *pip, "pip"])
-    run([programs / "python", "-m", "pip", "install", "-q", *pip, *packages])
+    install = [programs / "python", "-m", "pip", "install", "-q"]
+    index = os.environ.get("TORCH_INDEX")
+    if index and (torch := [name for name in packages if name.startswith("torch")]):
+        run([*install, "--index-url", index, *torch])
+    run([*install, *pip, *packages])
     return programs
 
 

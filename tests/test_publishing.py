@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -46,7 +52,8 @@ def test_binder_has_what_the_book_requires_and_jupyterlab() -> None:
     found = {("torch" if n == "pytorch-cpu" else n): b for n, b in {**conda, **by_pip}.items()}
     extra = {name: bounds for name, bounds in found.items() if name not in expected}
     assert {name: found[name] for name in expected} == expected
-    assert set(extra) == {"jupyterlab", "jupyterlab-myst"}
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert extra == asked(pyproject["project"]["optional-dependencies"]["lab"])
 
 
 def test_binder_has_a_fixed_python_and_no_other_channel() -> None:

@@ -35,9 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
-    values, rest = split_values(words)
-    options = parser().parse_args(rest, argparse.Namespace(values=values))
     try:
+        values, rest = split_values(words)
+        options = parser().parse_args(rest, argparse.Namespace(values=values))
         status: int = options.command(options)
         sys.stdout.flush()
     except _REFUSED as error:
@@ -75,6 +75,9 @@ def split_values(words: Sequence[str]) -> tuple[list[tuple[str, list[str]]], lis
     Returns:
         Each name with its values, and the other words. `run` takes one value, `sweep` all up to the next
         option.
+
+    Raises:
+        UsageError: A name and its value are joined by an equals sign.
     """
     rest = list(words)
     values = []
@@ -83,6 +86,11 @@ def split_values(words: Sequence[str]) -> tuple[list[tuple[str, list[str]]], lis
         end = start + 3
         while words[0] == "sweep" and end < len(rest) and not _OPTION.fullmatch(rest[end]):
             end += 1
+        if "=" in rest[start + 1]:
+            name, _, value = rest[start + 1].partition("=")
+            raise UsageError(
+                f"-p {rest[start + 1]}: expected -p NAME VALUE, as in -p {name} {value}"
+            )
         values.append((rest[start + 1], rest[start + 2 : end]))
         del rest[start:end]
     return values, rest

@@ -19,7 +19,7 @@ _ID = "colab"
 _EXTRA = "chapters"
 _EXTRAS = {"09_running_it_yourself": "book"}
 _SOURCE = """\
-# On Colab this installs the book's library; elsewhere it does nothing.
+# @title On Colab this installs the book's library; elsewhere it does nothing.
 import importlib.util
 import subprocess
 import sys
@@ -60,6 +60,8 @@ def write(project: Project) -> list[Path]:
         notebook = nb.read(path)
         cells = [cell for cell in notebook["cells"] if nb.COLAB not in nb.tags(cell)]
         cell = nb.code_cell(_ID, source(path.stem, found), [nb.COLAB, "remove-cell"])
+        # Jupyter and Colab fold its code.
+        cell["metadata"] |= {"cellView": "form", "jupyter": {"source_hidden": True}}
         # The title stays first, as the page's.
         text = json.dumps(
             {**notebook, "cells": [cells[0], cell, *cells[1:]]}, ensure_ascii=False, indent=1

@@ -187,6 +187,7 @@ def test_the_first_code_cell_of_a_chapter_is_for_colab(path: Path) -> None:
     expected = colab.source(path.stem, address.find(ROOT))
     assert "".join(cell["source"]) == expected, "run: ictd colab"
     assert cell["metadata"]["tags"] == ["colab", "remove-cell"]
+    assert cell["metadata"]["jupyter"] == {"source_hidden": True}
 
 
 def test_the_address_is_written_into_every_chapter(tmp_path: Path, toy: Any) -> None:

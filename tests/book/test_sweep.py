@@ -458,6 +458,12 @@ def test_the_words_after_a_name_are_its_values_up_to_the_next_option():
     assert cli.split_values(words) == ([("a", ["-1"]), ("b", ["[0, 1]"])], ["run", "04"])
 
 
+def test_an_equals_sign_between_name_and_value_is_refused_with_what_to_write(capsys):
+    for command in ("run", "sweep"):
+        assert cli.main([command, "1", "-p", "gamma=0.5", "-p", "seed", "3"]) == 2
+        assert "expected -p NAME VALUE, as in -p gamma 0.5" in capsys.readouterr().err
+
+
 def test_from_python(toy, monkeypatch):
     toy.write("01_toy", HEAD)
     monkeypatch.setattr(runner, "PACKAGE", toy.library / "ictd")
