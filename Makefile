@@ -5,19 +5,21 @@
 PYTHON      ?= python3
 PIP_ARGS    ?=
 PYTEST_ARGS ?=
+INSTALLS_ARGS ?=
 TORCH_INDEX ?=
 
 py    := .venv/bin/python
 stamp := .venv/.installed
 torch := $(shell sed -n 's/^\(torch[<>=!~0-9., ]*\)$$/\1/p' requirements.txt)
 
-.PHONY: help book test site install clean distclean FORCE
+.PHONY: help book test site install installs clean distclean FORCE
 
 help:
 	@echo 'make book       install into .venv, run every chapter, render the book'
 	@echo 'make test       install into .venv, bring the book up to date, run the tests'
 	@echo 'make site       as make book, and pack it as _build/site.zip, to be read offline'
 	@echo 'make install    only make .venv and install'
+	@echo 'make installs   try the library alone on the Pythons that are here, with lowest and newest dependencies'
 	@echo 'make clean      remove what was built; .venv and your own runs/ stay'
 	@echo 'make distclean  remove .venv too'
 	@echo
@@ -25,6 +27,7 @@ help:
 	@echo 'TORCH_INDEX=ADDRESS take torch from this package index, for a CPU build without CUDA'
 	@echo 'PIP_ARGS="…"        more arguments for pip, for example -c constraints.txt'
 	@echo 'PYTEST_ARGS="…"     more arguments for pytest, for example -k sweep'
+	@echo 'INSTALLS_ARGS="…"   more arguments for make installs, for example --only 3.13'
 
 book: $(stamp)
 	@$(py) -m ictd build
@@ -38,6 +41,9 @@ site: $(stamp)
 	@$(py) -m ictd site
 
 install: $(stamp)
+
+installs: $(stamp)
+	@$(py) tests/installs.py $(if $(TORCH_INDEX),--torch-index '$(TORCH_INDEX)') $(INSTALLS_ARGS)
 
 # The stamp holds the folder's path: an editable install knows its folder by its full path, so one that
 # was moved is installed again. It is written last: an install that was cut short is taken up again.

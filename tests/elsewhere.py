@@ -31,7 +31,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTER = "02_weighted_softmax_td"
-COLAB_BRINGS = ("numpy", "torch>=2.2,<2.14", "matplotlib", "ipykernel")
+COLAB_BRINGS = ("numpy", "torch>=2.4.1,<2.14", "matplotlib", "ipykernel")
 PLACE_OF_CUDA = re.compile(r"^(nvidia|cuda)\b", re.MULTILINE)
 
 

@@ -164,7 +164,7 @@ def test_torch_is_taken_from_the_given_index_first(project: Project) -> None:
     done = project.make("book", "TORCH_INDEX=file:///some/index")
     calls = project.calls
     (torch,) = [call for call in calls if "--index-url" in call]
-    assert torch == "-m pip install --index-url file:///some/index torch>=2.2,<2.14"
+    assert torch == "-m pip install --index-url file:///some/index torch>=2.4.1,<2.14"
     assert calls.index(torch) < calls.index("-m pip install --quiet -r requirements.txt")
     assert "gigabytes" not in done.stdout
 
@@ -202,3 +202,11 @@ def test_clean_keeps_what_the_reader_made(project: Project) -> None:
     left = {path.name for path in project.folder.iterdir()}
     assert {"runs", ".venv"} <= left
     assert "_build" not in left
+
+
+def test_installs_are_tried_with_the_index_of_torch_and_other_arguments(project: Project) -> None:
+    project.make("install")
+    project.make("installs")
+    assert project.calls == ["tests/installs.py"]
+    project.make("installs", "TORCH_INDEX=file:///an/index", "INSTALLS_ARGS=--only 3.10")
+    assert project.calls == ["tests/installs.py --torch-index file:///an/index --only 3.10"]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-import subprocess
 import sys
-import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -158,22 +156,6 @@ def test_the_science_does_not_import_the_machinery() -> None:
         assert not re.search(
             r"ictd\.book|from \.book|from ictd import book", path.read_text(encoding="utf-8")
         ), path
-
-
-def test_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-        entry_points = archive.read("ictd-0.1.0.dist-info/entry_points.txt").decode()
-    package = {name for name in names if name.startswith("ictd/")}
-    sources = {p.relative_to(ROOT).as_posix() for p in (ROOT / "ictd").rglob("*.py")}
-    assert package == sources | {"ictd/py.typed", "ictd/book/page/page.css"}
-    assert {name.split("/")[0] for name in names - package} == {"ictd-0.1.0.dist-info"}
-    assert "ictd-0.1.0.dist-info/licenses/LICENSE" in names
-    assert "ictd = ictd.book.cli:main" in entry_points
 
 
 def test_no_figure_needs_latex() -> None:

@@ -640,8 +640,7 @@ def test_lstd_keeps_its_digits_on_nearly_dependent_features(S: int, width: float
 
 
 def test_tensors_that_numpy_cannot_read_are_refused() -> None:
-    import torch
-
+    torch = pytest.importorskip("torch")
     scores = torch.zeros(2, 2, requires_grad=True)
     with pytest.raises(ValueError, match=r"^scores must be an array of numbers"):
         ictd.weighted_softmax_td(ictd.Trajectory([0, 1], [1.0]), scores, 0.9, 1)

@@ -25,8 +25,8 @@ class Result:
         parameters: The typed values of all parameters.
         claims: Each with id, statement, source, value, bounds and whether it passed.
         numbers: The recorded numbers by name.
-        provenance: Versions, commit, start, seconds and peak memory (bytes); `key` is a hash of everything
-            that decides the run.
+        provenance: Versions, commit, start, machine, seconds, CPU seconds and peak memory (bytes); `key` is
+            a hash of everything that decides the run.
     """
 
     folder: Path

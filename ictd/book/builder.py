@@ -46,6 +46,8 @@ def build_book(project: Project, *, force: bool = False, record: bool = False) -
             baseline.record(project, [(nb.read(chapter), run) for chapter, run in runs.items()])
         index = _make_site(project, runs, force)
         say(_table(runs.values(), fresh))
+        for warning in _over_the_limits(runs.values()):
+            say(warning)
     return index
 
 
@@ -143,16 +145,33 @@ def _make_site(project: Project, runs: dict[Path, StoredRun], force: bool) -> Pa
 
 
 def _table(runs: Iterable[StoredRun], fresh: set[str]) -> str:
-    rows = [("chapter", "time", "peak memory", "")]
+    rows = [("chapter", "time", "CPU time", "peak memory", "")]
     for run in runs:
         info = run.info
         when = "run now" if run.key in fresh else f"stored, of {info['started'][:10]}"
-        rows.append((info["chapter"], provenance.seconds(info), provenance.memory(info), when))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return "\n".join(
-        f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}".rstrip()
-        for row in rows
-    )
+        figures = provenance.seconds(info), provenance.cpu(info), provenance.memory(info)
+        rows.append((info["chapter"], *figures, when))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    lines = []
+    for chapter, *took, when in rows:
+        right = [text.rjust(width) for text, width in zip(took, widths[1:], strict=False)]
+        lines.append("  ".join([chapter.ljust(widths[0]), *right, when]).rstrip())
+    return "\n".join(lines)
+
+
+def _over_the_limits(runs: Iterable[StoredRun]) -> list[str]:
+    """A line for each chapter that takes more than a chapter should, on this machine."""
+    found = []
+    for info in (run.info for run in runs):
+        if info["cpu_seconds"] > machine.CPU_PER_CHAPTER:
+            limit = f"a chapter should take {machine.CPU_PER_CHAPTER:.0f} s"
+            found.append(f"warning: {info['chapter']}: CPU time {provenance.cpu(info)}; {limit}")
+        if info["peak_memory"] > machine.MEMORY_PER_CHAPTER:
+            limit = f"a chapter should take {machine.MEMORY_PER_CHAPTER / 1e6:.0f} MB"
+            found.append(
+                f"warning: {info['chapter']}: peak memory {provenance.memory(info)}; {limit}"
+            )
+    return found
 
 
 def _book_path(project: Project) -> Path:

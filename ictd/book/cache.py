@@ -26,7 +26,7 @@ class StoredRun:
     """A finished run in the cache.
 
     `info` is the contents of `run.json`: chapter, parameters, at_defaults, claims, numbers,
-    started, seconds, peak_memory (bytes), ictd, python, packages, commit and parts.
+    started, seconds, cpu_seconds, peak_memory (bytes), machine, ictd, python, packages, commit and parts.
     """
 
     folder: Path

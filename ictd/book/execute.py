@@ -7,20 +7,18 @@ many cells of how many are done, and last `done` or `failed`. `ictd.book.runner`
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from .notebook import leave_out_slow_grammar
+from .usage import Usage
 
 # A Unix socket's path has at most 107 bytes (103 on macOS), the digits of its port included.
 _SOCKET_PATH = 90
@@ -40,9 +38,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ictd-", ignore_cleanup_errors=True) as folder:
         threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
         os.environ["IPYTHONDIR"] = str(Path(folder) / "ipython")
-        with _peak_memory() as peak:
+        with Usage() as usage:
             outcome = _execute(job, _transport(Path(folder)), send)
-        outcome["peak_memory"] = peak()
+        outcome.update(peak_memory=usage.peak_memory, cpu_seconds=usage.cpu_seconds)
     send(outcome)
 
 
@@ -165,44 +163,6 @@ def _transport(folder: Path) -> dict[str, str]:
     if os.name == "posix" and len(os.fsencode(address)) <= _SOCKET_PATH:
         return {"transport": "ipc", "ip": address}
     return {}
-
-
-@contextlib.contextmanager
-def _peak_memory() -> Iterator[Callable[[], int]]:
-    """Yield a function that tells, after the block, the peak memory of the kernel in bytes.
-
-    On Linux the record of a child begins with the memory of the process that started it, so this
-    is never less than what papermill itself takes, about 100 MB.
-    """
-    if sys.platform == "win32":
-        yield from _sampled_peak()
-    else:
-        import resource
-
-        unit = 1 if sys.platform == "darwin" else 1024
-        yield lambda: resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
-
-
-def _sampled_peak() -> Iterator[Callable[[], int]]:
-    """The same by looking ten times a second, where the system keeps no record."""
-    peak = 0
-    ended = threading.Event()
-
-    def watch() -> None:
-        nonlocal peak
-        while not ended.wait(0.1):
-            for process in psutil.Process().children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    memory = process.memory_info()
-                    peak = max(peak, getattr(memory, "peak_wset", memory.rss))
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield lambda: peak
-    finally:
-        ended.set()
-        watcher.join()
 
 
 if __name__ == "__main__":

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 from pathlib import Path
 
 import psutil
 
+# What a chapter may take at its defaults: bytes, which the tests hold it to, and seconds of CPU time; a
+# build that finds more says so.
 MEMORY_PER_CHAPTER = 1_500_000_000
+CPU_PER_CHAPTER = 60.0
 
 
 def workers(chapters: int) -> int:
@@ -31,6 +35,23 @@ def memory(root: Path = Path("/")) -> int:
     """Bytes that are free for this process, the limit of its cgroup included."""
     free = int(psutil.virtual_memory().available)
     return max(0, min([free, *_memory_limits(root)]))
+
+
+def description(root: Path = Path("/")) -> str:
+    """This machine in words: system, processor, the cores that this process may use, memory."""
+    count, size = cores(root), round(psutil.virtual_memory().total / 1e9)
+    processor = _processor(root) or platform.machine()
+    used = f"{count} core{'' if count == 1 else 's'}"
+    return f"{platform.system()}, {used} of {processor}, {size} GB of memory"
+
+
+def _processor(root: Path) -> str:
+    """The name of the processor where Linux tells it, else nothing."""
+    for line in _read(root / "proc/cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            return value.strip()
+    return ""
 
 
 def _cpu_quotas(root: Path) -> list[float]:

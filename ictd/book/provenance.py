@@ -164,6 +164,11 @@ def seconds(info: dict[str, Any]) -> str:
     return f"{info['seconds']:.1f} s"
 
 
+def cpu(info: dict[str, Any]) -> str:
+    """The CPU time of a run, in words."""
+    return f"{info['cpu_seconds']:.1f} s"
+
+
 def memory(info: dict[str, Any]) -> str:
     """The peak memory of a run, in words."""
     return f"{info['peak_memory'] / 1e6:.0f} MB"
@@ -189,7 +194,7 @@ def block(info: dict[str, Any], commit: str) -> str:
         ":class: dropdown",
         f"- Parameters: {assignments(info['parameters'])}",
         f"- Claims: {passed} pass, {failed} fail",
-        f"- Run on {when(info)}, in {seconds(info)}, peak memory {memory(info)}",
+        f"- Run on {when(info)}, in {seconds(info)}, CPU time {cpu(info)}, peak memory {memory(info)}",
         f"- {versions(info)}",
         f"- Commit: {commit}",
         "```",

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from . import claims, markdown, notebook, provenance
+from . import claims, machine, markdown, notebook, provenance
 from .cache import StoredRun
 from .ledger import FAIL, NOT_CHECKABLE, OPEN, PASS, Checked, Ledger, Row
 from .project import Project
@@ -176,17 +176,41 @@ def _file(name: str, url: str) -> str:
 # ------------------------------------------------------------------------------------- the status page
 
 
+_RUN = (
+    "claims that pass",
+    "that fail",
+    "run time",
+    f"CPU time (limit {machine.CPU_PER_CHAPTER:.0f} s)",
+    f"peak memory (limit {machine.MEMORY_PER_CHAPTER / 1e6:.0f} MB)",
+)
+_MADE = ("run on", "commit", "figures", "full scale")
+
+
 def _chapters(pages: Sequence[Page], commit: str) -> str:
-    header = ("chapter", "claims that pass", "that fail", "run time", "peak memory", "run on")
     rows = [
         (f"{{doc}}`/{page.document}`", *_status(page.run), *_made(page, commit)) for page in pages
     ]
-    return _table("status", (*header, "commit", "figures", "full scale"), rows, right=(1, 2, 3, 4))
+    right = range(1, 1 + len(_RUN))
+    table = _table("status", ("chapter", *_RUN, *_MADE), rows, right=right)
+    return f"{_measured_on(pages)}\n\n{table}"
+
+
+def _measured_on(pages: Sequence[Page]) -> str:
+    """On what machines the runs were, and which of them took more than they should."""
+    machines = sorted({page.run.info["machine"] for page in pages})
+    text = [f"Measured on {'; and on '.join(machines)}."]
+    for page in pages:
+        if page.run.info["cpu_seconds"] > machine.CPU_PER_CHAPTER:
+            text.append(f"{{doc}}`/{page.document}` takes more CPU time than the limit.")
+        if page.run.info["peak_memory"] > machine.MEMORY_PER_CHAPTER:
+            text.append(f"{{doc}}`/{page.document}` takes more memory than the limit.")
+    return " ".join(text)
 
 
 def _status(run: StoredRun) -> tuple[str, ...]:
-    passed, failed = provenance.verdicts(run.info)
-    return str(passed), str(failed), provenance.seconds(run.info), provenance.memory(run.info)
+    info = run.info
+    passed, failed = map(str, provenance.verdicts(info))
+    return passed, failed, provenance.seconds(info), provenance.cpu(info), provenance.memory(info)
 
 
 def _made(page: Page, commit: str) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ from .project import Project
 from .provenance import digest
 from .runner import ChapterFailed, Plan
 
-_PROVENANCE = ("ictd", "python", "packages", "commit", "started", "seconds", "peak_memory")
+_OF_CODE = ("ictd", "python", "packages", "commit")
+_PROVENANCE = (*_OF_CODE, "started", "seconds", "cpu_seconds", "peak_memory", "machine")
 _RESULTS = "results.json"
 _PARAMETERS = "parameters.json"
 _ERROR = "error.txt"
@@ -41,8 +42,8 @@ def default_folder(planned: Plan) -> Path:
 def contents(info: dict[str, Any]) -> dict[str, Any]:
     """What `results.json` says of a run.
 
-    In `provenance`, peak memory is in bytes; `key` is a hash of all that decides the run, and `code` one of
-    the same without the parameters.
+    In `provenance`, times are in seconds and peak memory is in bytes; `key` is a hash of all that decides
+    the run, and `code` one of the same without the parameters.
     """
     parts = info["parts"]
     code = {name: part for name, part in parts.items() if name != "parameters"}
@@ -159,7 +160,8 @@ def _log(info: dict[str, Any], printed: Path) -> str:
         f"chapter: {info['chapter']}",
         f"parameters: {json.dumps(info['parameters'], ensure_ascii=False)}",
         f"started: {provenance.when(info)}",
-        f"took: {provenance.seconds(info)}, peak memory {provenance.memory(info)}",
+        f"took: {provenance.seconds(info)}, CPU time {provenance.cpu(info)}, "
+        f"peak memory {provenance.memory(info)}",
         f"claims: {passed} pass, {failed} fail",
         f"made by: {provenance.versions(info)}",
         f"commit: {info['commit']}",

@@ -17,7 +17,7 @@ from typing import Any
 
 import ictd
 
-from . import claims, notebook, provenance
+from . import claims, machine, notebook, provenance
 from .cache import Store, StoredRun
 from .chapter import GO_ON
 from .errors import BookError
@@ -194,7 +194,9 @@ class Execution:
             "numbers": numbers,
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(seconds, 2),
+            "cpu_seconds": round(outcome["cpu_seconds"], 2),
             "peak_memory": outcome["peak_memory"],
+            "machine": machine.description(),
             "ictd": ictd.__version__,
             "python": plan.parts["python"],
             "packages": plan.parts["packages"],

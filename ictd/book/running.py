@@ -67,8 +67,8 @@ def stored_or_run(planned: Plan, time: Expected, *, force: bool = False) -> Stor
     except BaseException:
         line.finish("did not run to its end")
         raise
-    took, memory = provenance.seconds(done.info), provenance.memory(done.info)
-    line.finish(f"done in {took}, peak memory {memory}")
+    took, cpu = provenance.seconds(done.info), provenance.cpu(done.info)
+    line.finish(f"done in {took}, CPU time {cpu}, peak memory {provenance.memory(done.info)}")
     return done
 
 

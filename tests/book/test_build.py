@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from ictd.book import baseline, builder, site
+from ictd.book.cache import StoredRun
 from ictd.book.project import Project
 
 SLOW = "import os, time\n\ntime.sleep(float(os.environ.get('TOY_SECONDS', '0')))"
@@ -110,7 +111,15 @@ def test_a_page_says_how_it_was_made(built_toy):
     packages = ("numpy", "torch", "matplotlib")
     versions = [f"{name} {metadata.version(name)}" for name in packages]
     claims = "Claims: 2 pass, 0 fail"
-    for part in (sys.version.split()[0], "ictd 0", *versions, claims, "peak memory", " UTC, in "):
+    for part in (
+        sys.version.split()[0],
+        "ictd 0",
+        *versions,
+        claims,
+        "CPU time",
+        "peak memory",
+        " UTC, in ",
+    ):
         assert part in box
     page = toy.page("01_toy")
     assert page.index("<h1>Title of 01_toy<a class") < page.index("How this page was made")
@@ -289,6 +298,7 @@ def test_the_commit_on_a_page_is_one_that_holds_its_inputs(of_run, now, shown):
         "packages": {},
         "started": "2030-01-01T00:00:00+00:00",
         "seconds": 1.0,
+        "cpu_seconds": 1.0,
         "peak_memory": 1,
         "python": "p",
         "ictd": "1",
@@ -298,6 +308,19 @@ def test_the_commit_on_a_page_is_one_that_holds_its_inputs(of_run, now, shown):
     (cell,) = page["cells"]
     assert f"Commit: {shown}" in cell["source"]
     assert "id" not in cell
+
+
+def test_a_chapter_over_the_limits_is_a_warning(tmp_path):
+    """Time depends on the machine: it fails no build."""
+    took = {"01_long": (60.1, 1e9), "02_fits": (59.9, 1.4e9), "03_large": (1.0, 1.6e9)}
+    runs = [
+        StoredRun(tmp_path, {"chapter": name, "cpu_seconds": seconds, "peak_memory": memory})
+        for name, (seconds, memory) in took.items()
+    ]
+    assert builder._over_the_limits(runs) == [
+        "warning: 01_long: CPU time 60.1 s; a chapter should take 60 s",
+        "warning: 03_large: peak memory 1600 MB; a chapter should take 1500 MB",
+    ]
 
 
 def test_what_the_configuration_names_is_part_of_the_book(toy):

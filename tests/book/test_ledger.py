@@ -99,7 +99,9 @@ class Book:
             "claims": list(records),
             "started": "2030-01-02T03:04:05+00:00",
             "seconds": 12.34,
+            "cpu_seconds": 23.45,
             "peak_memory": 345_600_000,
+            "machine": "Linux, 2 cores",
             "commit": "abc with uncommitted changes",
         }
         self.runs.append(StoredRun(folder, {**made, **info}))
@@ -448,10 +450,25 @@ def test_the_status_of_the_chapters(book):
     first, second = rows(book.parts()["chapters"])
     when = "2030-01-02 03:04:05 UTC"
     # What the run had not committed has been committed since.
-    made = ("12.3 s", "346 MB", when, "def", "live", "none")
+    made = ("12.3 s", "23.4 s", "346 MB", when, "def", "live", "none")
     assert first == ["{doc}`/chapters/02_x`", "2", "1", *made]
     assert second[1:3] == ["0", "0"]
     assert second[-3:-1] == ["123", "live, and 1 cells of stored results"]
+
+
+def test_the_status_says_where_it_was_measured_and_what_is_over_the_limits(book):
+    book.run("02_x", cpu_seconds=59.0, peak_memory=1.4e9)
+    text = book.parts()["chapters"]
+    assert text.startswith("Measured on Linux, 2 cores.\n\n")
+    assert "| CPU time (limit 60 s) | peak memory (limit 1500 MB) |" in text
+    book.run("03_y", cpu_seconds=61.0, machine="Darwin, 8 cores")
+    book.run("04_z", peak_memory=1.6e9)
+    said, _, _ = book.parts()["chapters"].partition("\n\n")
+    assert said == (
+        "Measured on Darwin, 8 cores; and on Linux, 2 cores. "
+        "{doc}`/chapters/03_y` takes more CPU time than the limit. "
+        "{doc}`/chapters/04_z` takes more memory than the limit."
+    )
 
 
 def test_the_cell_of_a_claim_can_be_referred_to(book):

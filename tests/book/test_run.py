@@ -91,6 +91,8 @@ def test_a_run_says_how_it_was_made(first_run):
     assert made["commit"] == "not under git"
     assert made["started"].endswith("+00:00")
     assert 0 < made["seconds"] < 240
+    assert 1 < made["cpu_seconds"] < 240
+    assert " GB of memory" in made["machine"]
     # A kernel alone is about 70 MB.
     assert 50e6 < made["peak_memory"] < 1.5e9
 
@@ -390,7 +392,7 @@ def test_the_folder_has_all_that_a_reader_needs(first_run):
     log = (folder / "log.txt").read_text()
     assert "chapter: 01_toy" in log
     assert '"gamma": 0.1' in log
-    assert "peak memory" in log
+    assert re.search(r"took: [\d.]+ s, CPU time [\d.]+ s, peak memory \d+ MB", log)
     assert "claims: 2 pass, 0 fail" in log
 
 
