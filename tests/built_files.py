@@ -57,7 +57,7 @@ def problems_of_wheel(files: Mapping[str, bytes], version: str) -> list[str]:
     }
     problems = _differences(set(files), package_files() | metadata)
     commands = files.get(f"{info}/entry_points.txt", b"").decode()
-    if "ictd = ictd.book.cli:main" not in commands:
+    if "ictd = ictd.book.entry:main" not in commands:
         problems.append("the command ictd is not declared")
     about = files.get(f"{info}/METADATA", b"").decode()
     for line in (f"Version: {version}", "Requires-Dist: numpy", "Requires-Dist: torch", "# In-"):

@@ -15,6 +15,7 @@ import io
 import json
 import platform
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -80,7 +81,17 @@ def check_without_torch() -> None:
     assert missing == "torch", f"ictd.prompt does not ask for torch, but for {missing}"
 
 
+def check_command() -> None:
+    """The command of the book is there, and says what it lacks."""
+    programs = Path(sys.executable).parent
+    done = subprocess.run([programs / "ictd", "run", "02"], capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "pip install '.[book]'" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def main() -> None:
+    check_command()
     check_import(Path(sys.argv[1]))
     check_example()
     has_torch = importlib.util.find_spec("torch") is not None

@@ -478,3 +478,16 @@ def test_a_notebook_that_names_no_kernel_and_no_language_runs(toy):
     path.write_text(json.dumps({**json.loads(path.read_text()), "metadata": {}}))
     toy.ictd("run", "1", "-o", "results")
     assert "it runs" in stream(toy.root / "results")
+
+
+@pytest.mark.parametrize("missing", ["psutil", "yaml", "pydantic"])
+def test_without_what_the_book_needs_the_command_says_what_to_install(missing):
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None; "
+        "from ictd.book.entry import main; sys.argv = ['ictd', 'run', '02', '--dry-run']; sys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert f"needs {missing}" in line
+    assert "pip install '.[book]'" in line
