@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import yaml
 from warm_runs import run_cells
 
 from ictd.book.claims import collect
-from ictd.book.notebook import declaration, joined, read
+from ictd.book.notebook import declaration, read
 from ictd.book.parameters import Declaration, Parameter
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,15 +25,14 @@ def quick_parameters(chapter: Path) -> dict[str, Any]:
     return yaml.safe_load((chapter.parent / "params" / f"{chapter.stem[:2]}_quick.yml").read_text())
 
 
-def shown(notebook: dict[str, Any]) -> list[Any]:
-    """All that a reader sees of the outputs: texts, tables and pictures, but for measured times."""
-    return [
-        {kind: joined(data).strip() for kind, data in output.get("data", {}).items()}
-        for cell in notebook["cells"]
-        if "timing" not in cell["metadata"].get("tags", [])
-        for output in cell.get("outputs", [])
-        if output["output_type"] != "stream"
-    ]
+@cache
+def as_it_is(chapter: Path) -> dict[str, Any]:
+    """The chapter executed at its quick parameters; one run for all tests, which only look at it.
+
+    Raises:
+        CellFailed: A cell raised an error.
+    """
+    return run_cells(chapter, quick_parameters(chapter))
 
 
 def another_value(parameter: Parameter, current: Any) -> Any:
@@ -96,13 +96,9 @@ def replaced(old: str, new: str) -> Callable[[list[Any]], None]:
     return edit
 
 
-def passed_claims(chapter: Path, parameters: dict[str, Any]) -> dict[str, bool]:
-    """Claim id to whether it passed.
-
-    Raises:
-        CellFailed: A cell raised an error.
-    """
-    claims, _ = collect(run_cells(chapter, parameters))
+def passed_claims(executed: dict[str, Any]) -> dict[str, bool]:
+    """Claim id to whether it passed."""
+    claims, _ = collect(executed)
     return {claim["id"]: claim["passed"] for claim in claims}
 
 

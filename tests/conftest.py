@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 from collections.abc import Iterator
 
@@ -22,6 +23,22 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 STRICT = os.environ.get("ICTD_NO_SKIP") == "1"
 BROWSER_NEEDED = STRICT or os.environ.get("CI") == "true"
+_CHAPTER = re.compile(r"tests/chapters/[^\[]*\[(?:[a-z]+-)?(\d\d)[-_]")
+# The groups of tests that take longest, see `_group_of`; all others come after them.
+LONGEST = (
+    "chapter 09",
+    "chapter 06",
+    "tests/book/test_run.py",
+    "tests/book/test_sweep.py",
+    "chapter 05",
+    "tests/site/test_browser.py",
+    "chapter 07",
+    "chapter 01",
+    "chapter 04",
+    "chapter 03",
+    "chapter 02",
+    "tests/book/test_build.py",
+)
 NOT_RUN = ("skipped", "deselected", "xfailed", "xpassed")
 
 # The same examples in every run; no deadline, since a busy machine is not a fault.
@@ -48,13 +65,42 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if BROWSER_NEEDED:
-        return
+    if not BROWSER_NEEDED:
+        _leave_out(config, items)
+    if hasattr(
+        config, "workerinput"
+    ):  # with --no-loadscope-reorder, groups are begun in this order
+        places = {group: place for place, group in enumerate(LONGEST)}
+        items.sort(key=lambda item: places.get(_group_of(item.nodeid), len(places)))
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     missing = _missing()
     left_out = [item for item in items if any(map(item.get_closest_marker, missing))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def _group_of(nodeid: str) -> str:
+    """What goes to one worker as a whole: a file of tests; of those of the chapters, a chapter."""
+    chapter = _CHAPTER.match(nodeid)
+    return f"chapter {chapter[1]}" if chapter else nodeid.partition("::")[0]
+
+
+# Of xdist, which may not be there.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
+    """`--dist loadfile`, but with the groups of `_group_of` in the place of files."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _group_of(nodeid)
+
+    return Groups(config, log)
 
 
 # One browser a module, not a session: while playwright runs, no other test can use asyncio in this thread.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -57,13 +56,24 @@ print("torch" in sys.modules, "prompt" in vars(ictd))
     assert run(code).split() == ["False", "True", "True"]
 
 
+def test_a_chapter_loads_its_own_part_of_the_machinery() -> None:
+    code = """
+import sys
+from ictd.book import Chapter
+print(*(name for name in ("builder", "comparing", "sweeping") if f"ictd.book.{name}" in sys.modules))
+import ictd.book
+for name in ictd.book.__all__:
+    assert getattr(ictd.book, name).__name__ == name and name in dir(ictd.book)
+assert not hasattr(ictd.book, "nonsense")
+"""
+    assert run(code) == ""
+
+
 def test_importing_costs_little_more_than_numpy() -> None:
     def seconds(code: str) -> float:
-        begin = time.perf_counter()
-        run(code)
-        return time.perf_counter() - begin
+        return float(run(f"{code}\nimport time\nprint(time.process_time())"))
 
-    # In turn, so that a load on the machine meets both.
+    # Of the processor, and in turn: a load on the machine meets both.
     pairs = [(seconds("import numpy"), seconds("import numpy, ictd")) for _ in range(5)]
     numpy, library = (min(times) for times in zip(*pairs, strict=True))
     assert library < 2 * numpy

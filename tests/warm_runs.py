@@ -18,9 +18,12 @@ from typing import Any
 
 import nbformat
 
+from ictd.book.notebook import joined
+
 PRELOADED = (
     "IPython.core.interactiveshell",
-    "ictd.book",
+    "ictd.book.api",
+    "ictd.book.chapter",
     "ictd.figures",
     "ictd.pretrain",
     "matplotlib.backends.backend_agg",
@@ -33,8 +36,26 @@ class CellFailed(RuntimeError):
     """A cell raised an error."""
 
 
-def run_cells(path: Path, parameters: dict[str, Any]) -> dict[str, Any]:
+def shown(notebook: dict[str, Any]) -> list[Any]:
+    """All that a reader sees of the outputs: texts, tables and pictures, but for measured times."""
+    return [
+        {kind: joined(data).strip() for kind, data in output.get("data", {}).items()}
+        for cell in notebook["cells"]
+        if "timing" not in cell["metadata"].get("tags", [])
+        for output in cell.get("outputs", [])
+        if output["output_type"] != "stream"
+    ]
+
+
+def run_cells(
+    path: Path, parameters: dict[str, Any], unlike: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """The notebook with the outputs of its code cells.
+
+    Args:
+        path: The notebook.
+        parameters: Values that take the place of those declared.
+        unlike: The same notebook, executed: the run ends after the first cell that shows something else.
 
     Raises:
         CellFailed: A cell raised an error; those after it were not run.
@@ -43,7 +64,7 @@ def run_cells(path: Path, parameters: dict[str, Any]) -> dict[str, Any]:
     context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     context.set_forkserver_preload(list(PRELOADED))
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_run, args=(sender, str(path), parameters))
+    process = context.Process(target=_run, args=(sender, str(path), parameters, unlike))
     process.start()
     sender.close()
     try:
@@ -57,14 +78,16 @@ def run_cells(path: Path, parameters: dict[str, Any]) -> dict[str, Any]:
     return notebook
 
 
-def _run(sender: Connection, path: str, parameters: dict[str, Any]) -> None:
+def _run(sender: Connection, path: str, *job: Any) -> None:
     try:
-        sender.send((_executed(path, parameters), None))
+        sender.send((_executed(path, *job), None))
     except Exception:
         sender.send(({}, traceback.format_exc()))
 
 
-def _executed(path: str, parameters: dict[str, Any]) -> dict[str, Any]:
+def _executed(
+    path: str, parameters: dict[str, Any], unlike: dict[str, Any] | None = None
+) -> dict[str, Any]:
     from IPython.core.displayhook import CapturingDisplayHook
     from IPython.core.displaypub import CapturingDisplayPublisher
     from IPython.core.interactiveshell import InteractiveShell
@@ -74,7 +97,7 @@ def _executed(path: str, parameters: dict[str, Any]) -> dict[str, Any]:
     config.HistoryManager.hist_file = ":memory:"
     shell = InteractiveShell.instance(config=config)
     notebook = nbformat.read(path, as_version=4)
-    for cell in notebook.cells:
+    for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
         publisher = CapturingDisplayPublisher()
@@ -92,6 +115,8 @@ def _executed(path: str, parameters: dict[str, Any]) -> dict[str, Any]:
             }
             for output in publisher.outputs
         ]
+        if unlike and shown({"cells": [cell]}) != shown({"cells": [unlike["cells"][index]]}):
+            break
     plain: dict[str, Any] = nbformat.from_dict(notebook)
     return plain
 

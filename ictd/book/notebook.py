@@ -124,10 +124,11 @@ def _nodes(text: str) -> list[ast.AST]:
 
 
 def leave_out_slow_grammar() -> None:
-    """Let jsonschema, which nbformat imports, do without a grammar that takes it a second to read.
+    """Let jsonschema, which nbformat imports, do without grammars that take it a second to read.
 
-    It is there where JupyterLab is installed, and no notebook needs it. Called before nbformat is imported,
-    in a process of our own.
+    They are there where JupyterLab is installed, and no notebook needs them. Called before nbformat is
+    imported, in a process of our own.
     """
     # Python takes None for a module that cannot be imported; the types of its library do not know that.
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+    sys.modules["rfc3986_validator"] = None  # type: ignore[assignment]

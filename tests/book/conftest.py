@@ -40,6 +40,18 @@ PIXEL = (
     "=="
 )
 
+# In the place of Sphinx, which takes two seconds for the page of a run; most tests do not look at it.
+PAGE = Path("ictd/book/page/build.py")
+NO_SPHINX = """\
+import json
+import sys
+
+
+def main():
+    json.load(sys.stdin)
+    json.dump({"title": "A page", "contents": "", "body": "<h1>A page without Sphinx</h1>"}, sys.stdout)
+"""
+
 # The landing page's place for a link to the zip of the site.
 PLACE = '<div class="offline-copy"></div>'
 
@@ -104,6 +116,11 @@ class Toy:
         (root / "chapters").mkdir(parents=True)
         (root / "_config.yml").write_text(json.dumps(CONFIG))  # JSON is YAML
         self.write_index("An index.")
+
+    def with_pages(self) -> Toy:
+        """Let its own library make the pages of runs as readers get them."""
+        shutil.copyfile(Path(ictd.__file__).parents[1] / PAGE, self.library / PAGE)
+        return self
 
     def write_index(self, text: str) -> None:
         (self.root / "chapters" / "index.md").write_text(f"# Toy book\n\n{text}\n\n{PLACE}\n")
@@ -177,11 +194,12 @@ class Toy:
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a copy of the library and a module that toy chapters use."""
+    """A folder with a copy of the library and a module that toy chapters use; pages are stand-ins."""
     folder = tmp_path_factory.mktemp("library")
     source = Path(ictd.__file__).parent
     shutil.copytree(source, folder / "ictd", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "ictd" / "probe.py").write_text("CONSTANT = 7\n")
+    (folder / PAGE).write_text(NO_SPHINX)
     return folder
 
 

@@ -6,6 +6,8 @@ import ast
 import base64
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -407,6 +409,22 @@ def test_no_page_is_an_error_with_the_reason(
     monkeypatch.setattr(page, "_BUILD", process)
     with pytest.raises(BookError, match=re.escape(reason)):
         page.render(Project(tmp_path), notebook(markdown("# T")), "t")
+
+
+def test_what_executes_notebooks_is_not_imported_for_a_page() -> None:
+    code = """
+import sys
+from ictd.book.notebook import leave_out_slow_grammar
+from ictd.book.page import build, unused
+leave_out_slow_grammar()
+unused.leave_out_what_executes()
+import myst_nb.sphinx_ext
+from jupyter_cache.cache.db import Anything
+assert issubclass(Anything, Exception)
+print(*{"jupyter_client", "sqlalchemy", "rfc3986_validator"} & {k for k, m in sys.modules.items() if m})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
 
 
 def test_a_configuration_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

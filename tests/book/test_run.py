@@ -326,7 +326,7 @@ def test_a_chapter_that_exits_early_has_failed(toy, code):
 
 
 def test_one_long_line_costs_no_time(toy):
-    toy.add("01_toy", "print('x' * 10**6)", "print('\\rone', end='')\nprint('\\rtwo')")
+    toy.with_pages().add("01_toy", "print('x' * 10**6)", "print('\\rone', end='')\nprint('\\rtwo')")
     toy.ictd("run", "01", "-o", "results")
     text = stream(toy.root / "results")
     assert text.startswith("x" * 10**6)
@@ -405,9 +405,10 @@ def test_a_key_is_of_everything_and_a_code_of_all_but_the_parameters(shared_toy,
     assert made[0]["code"] == made[1]["code"]
 
 
-def test_the_page_shows_the_defaults_beside_yours(shared_toy, tmp_path):
-    shared_toy.ictd("run", "1", "-o", tmp_path / "defaults")
-    shared_toy.ictd("run", "1", "-p", "gamma", "0.123", "-o", tmp_path / "mine")
+def test_the_page_shows_the_defaults_beside_yours(toy, tmp_path):
+    toy.with_pages().add("01_toy")
+    toy.ictd("run", "1", "-o", tmp_path / "defaults")
+    toy.ictd("run", "1", "-p", "gamma", "0.123", "-o", tmp_path / "mine")
     page = (tmp_path / "mine" / "executed.html").read_text()
     for text in ("0.123", "0.9", "1.23", "9", "on this machine", "How this page was made"):
         assert text in page, text
@@ -474,7 +475,7 @@ def test_a_page_that_cannot_be_made_does_not_cost_the_results(own_toy, monkeypat
 
 
 def test_a_notebook_that_names_no_kernel_and_no_language_runs(toy):
-    path = toy.add("01_toy", "print('it runs')")
+    path = toy.with_pages().add("01_toy", "print('it runs')")
     path.write_text(json.dumps({**json.loads(path.read_text()), "metadata": {}}))
     toy.ictd("run", "1", "-o", "results")
     assert "it runs" in stream(toy.root / "results")

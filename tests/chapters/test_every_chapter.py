@@ -10,12 +10,12 @@ import yaml
 from chapter_runs import (
     CHAPTERS,
     another_value,
+    as_it_is,
     declared,
     quick_parameters,
-    shown,
     side_by_side,
 )
-from warm_runs import run_cells
+from warm_runs import run_cells, shown
 
 from ictd.book import run
 from ictd.book.claims import collect
@@ -23,21 +23,27 @@ from ictd.book.notebook import Notebook, read
 from ictd.book.project import find_project
 from ictd.book.trials import code_hash, recorded
 
+# Its numbers are those of the notebooks that it runs.
+WITHOUT_NUMBERS = "09_running_it_yourself"
 each_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 
 
 @cache
 def runs(chapter: Path) -> dict[str | None, Notebook]:
-    """The chapter at its quick parameters (None), and with another value of each one by its name."""
+    """The chapter at its quick parameters (None), and with another value of each one by its name.
+
+    Where no test looks at numbers, the latter end where they first show something else.
+    """
     quick = quick_parameters(chapter)
     parameters = declared(chapter)
+    unlike = as_it_is(chapter) if chapter.stem == WITHOUT_NUMBERS else None
 
     def executed(name: str | None) -> Notebook:
-        values = dict(quick)
-        if name is not None:
-            current = quick.get(name, parameters[name].default)
-            values[name] = another_value(parameters[name], current)
-        return run_cells(chapter, values)
+        if name is None:
+            return as_it_is(chapter)
+        current = quick.get(name, parameters[name].default)
+        values = {**quick, name: another_value(parameters[name], current)}
+        return run_cells(chapter, values, unlike)
 
     names = [None, *parameters]
     return dict(zip(names, side_by_side(executed, names), strict=True))
@@ -51,8 +57,7 @@ def test_every_parameter_changes_an_output(chapter: Path) -> None:
 
 @pytest.mark.parametrize(
     "chapter",
-    # The numbers of the chapter on running are those of the notebooks that it runs.
-    [path for path in CHAPTERS if path.stem != "09_running_it_yourself"],
+    [path for path in CHAPTERS if path.stem != WITHOUT_NUMBERS],
     ids=lambda path: path.stem,
 )
 def test_numbers_are_recorded_and_depend_on_parameters(chapter: Path) -> None:
@@ -76,7 +81,7 @@ def test_a_second_run_shows_the_same(chapter: Path, tmp_path: Path) -> None:
     """One by `ictd run`, in a kernel, the other as the tests run chapters."""
     quick = quick_parameters(chapter)
     folder = run(chapter, quick, output=tmp_path / "run", force=True).folder
-    assert shown(read(folder / "executed.ipynb")) == shown(run_cells(chapter, quick))
+    assert shown(read(folder / "executed.ipynb")) == shown(as_it_is(chapter))
 
 
 @each_chapter

@@ -25,8 +25,9 @@ BROKEN: dict[str, tuple[Callable[[list[Any]], None], set[str]]] = {
             ('"ictd run 02 -p gama 0.5 -o no"', '"ictd run 02 -p gamma 0.5 --dry-run"'),
             ("--no-progress-bar -p gama 0.5", "--no-progress-bar -p gamma 2"),
             ("write_text(text.replace", "write_text('length: 201\\n' + text.replace"),
+            ("after = finished()", "after = finished()\nafter.popitem()"),
         ),
-        {"refused", "papermill", "same-key"},
+        {"refused", "papermill", "same-key", "once"},
     ),
     "done-again": (
         together(
@@ -39,7 +40,6 @@ BROKEN: dict[str, tuple[Callable[[list[Any]], None], set[str]]] = {
         ),
         {"untouched", "same-point", "failed-alone", "compared", "found-again", "alike"},
     ),
-    "lost": (replaced("after = finished()", "after = finished()\nafter.popitem()"), {"once"}),
     "other-point": (
         replaced("last = book.run(", "python['seed'] += 1\nlast = book.run("),
         {"same-key"},

@@ -26,7 +26,8 @@ from .tidy import tidy
 #: The folder of the figures as files, beside the page.
 FIGURES = "figures"
 _ROOT = "table-of-contents"
-_BUILD = "from ictd.book.page.build import main; main()"
+# The process ends long before there is enough garbage to look for.
+_BUILD = "import gc; gc.disable(); from ictd.book.page.build import main; main()"
 _HEADING = re.compile(r"\s*(# [^\n]*|[^\n]+\n=+[ \t]*)(?:\n|\Z)")
 _CITED = re.compile(r"\{cite(?::\w+)?\}`")
 _BIBLIOGRAPHY = (

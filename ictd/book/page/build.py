@@ -25,6 +25,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from sphinx.writers.html5 import HTML5Translator
 
 from ..notebook import leave_out_slow_grammar
+from .unused import leave_out_what_executes
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -82,6 +83,7 @@ class PageBuilder(StandaloneHTMLBuilder):
 def main() -> None:
     """Read a job and write the parts of its page."""
     leave_out_slow_grammar()
+    leave_out_what_executes()
     # What extensions print is not the answer.
     answer, sys.stdout = sys.stdout, sys.stderr
     job = json.load(sys.stdin)
