@@ -12,12 +12,13 @@ py    := .venv/bin/python
 stamp := .venv/.installed
 torch := $(shell sed -n 's/^\(torch[<>=!~0-9., ]*\)$$/\1/p' requirements.txt)
 
-.PHONY: help book test site install installs clean distclean FORCE
+.PHONY: help book test site pdf install installs clean distclean FORCE
 
 help:
 	@echo 'make book       install into .venv, run every chapter, render the book'
 	@echo 'make test       install into .venv, bring the book up to date, run the tests'
 	@echo 'make site       as make book, and pack it as _build/site.zip, to be read offline'
+	@echo 'make pdf        as make book, and print the book as _build/book.pdf; needs Chromium'
 	@echo 'make install    only make .venv and install'
 	@echo 'make installs   try the library alone on the Pythons that are here, with lowest and newest dependencies'
 	@echo 'make clean      remove what was built; .venv and your own runs/ stay'
@@ -39,6 +40,11 @@ test: $(stamp)
 
 site: $(stamp)
 	@$(py) -m ictd site
+
+# What printing needs beside the book's own requirements is installed when a PDF is first asked for.
+pdf: $(stamp)
+	@$(py) -c 'import playwright, pypdf' 2>/dev/null || $(py) -m pip install --quiet $(PIP_ARGS) -e '.[pdf]'
+	@$(py) -m ictd pdf
 
 install: $(stamp)
 

@@ -9,7 +9,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Data that the package reads, besides its sources.
-DATA = {"ictd/py.typed", "ictd/book/page/page.css"}
+DATA = {
+    "ictd/py.typed",
+    "ictd/book/page/page.css",
+    "ictd/book/pdf/fit.js",
+    "ictd/book/pdf/print.css",
+}
 # Of the sdist's own: what is not the package and not a test of it.
 BESIDE = {"CHANGELOG.md", "CITATION.cff", "LICENSE", "README.md", "pyproject.toml"}
 # hatchling adds these: the metadata, and the file by which it knew what to leave out.

@@ -1,9 +1,9 @@
 """Settings of the whole test run.
 
-Tests marked `browser` look at the built site in Chromium, those marked `axe` also with axe-core. Where
-playwright, Chromium or axe-core is missing they are left out, and the report's header says so; with CI=true
-they are run, and fail. With ICTD_NO_SKIP=1 the whole run fails if any test was skipped, deselected or
-expected to fail.
+Tests marked `browser` look at the built site in Chromium, those marked `axe` also with axe-core, those
+marked `pdf` at the PDF of the book. Where playwright, Chromium, axe-core or the PDF is missing they are
+left out, and the report's header says so; with CI=true they are run, and fail. With ICTD_NO_SKIP=1 the
+whole run fails if any test was skipped, deselected or expected to fail.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import pytest
 from browser_checks import AXE, CHROMIUM, CHROMIUM_FLAGS
 from hypothesis import settings
+from site_checks import PROJECT
 
 # The tensors here are tiny: threads would only wait for each other. Read when torch is first imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -39,6 +40,8 @@ LONGEST = (
     "chapter 02",
     "tests/book/test_build.py",
 )
+# The packages that read a PDF.
+READERS = ("pypdf", "pypdfium2")
 NOT_RUN = ("skipped", "deselected", "xfailed", "xpassed")
 
 # The same examples in every run; no deadline, since a busy machine is not a fault.
@@ -55,7 +58,10 @@ def _missing() -> dict[str, str]:
         browser = "Chromium"
     if not AXE.is_file():
         axe = "axe-core (.ci/run says how it is installed)"
-    missing = {"browser": browser, "axe": browser or axe}
+    pdf = next((name for name in READERS if importlib.util.find_spec(name) is None), None)
+    if pdf is None and not (PROJECT / "_build" / "book.pdf").is_file():
+        pdf = "_build/book.pdf (make pdf)"
+    missing = {"browser": browser, "axe": browser or axe, "pdf": pdf}
     return {mark: what for mark, what in missing.items() if what}
 
 
@@ -67,9 +73,8 @@ def pytest_report_header() -> list[str]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not BROWSER_NEEDED:
         _leave_out(config, items)
-    if hasattr(
-        config, "workerinput"
-    ):  # with --no-loadscope-reorder, groups are begun in this order
+    # With --no-loadscope-reorder, groups are begun in this order.
+    if hasattr(config, "workerinput"):
         places = {group: place for place, group in enumerate(LONGEST)}
         items.sort(key=lambda item: places.get(_group_of(item.nodeid), len(places)))
 

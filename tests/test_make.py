@@ -15,11 +15,12 @@ pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="the Makefile is for Linux and macOS"
 )
 
-# Pretends to be Python: `-c` is the look for torch (not there), --report answers as pip's resolver does.
+# Pretends to be Python: `-c` looks for a module (the file `found` is its answer), --report answers as pip's
+# resolver does.
 STAND_IN = """#!/bin/sh
 echo "$*" >> calls
 case "$*" in
-  -c*) exit 1 ;;
+  -c*) exit $(cat found) ;;
   *--report*) cat report.json ;;
   *"-r requirements.txt"*) exit $(cat status) ;;
 esac
@@ -41,6 +42,7 @@ class Project:
         self.write(".venv/bin/python", STAND_IN).chmod(0o755)
         self.write("report.json", WITHOUT)
         self.write("status", "0")
+        self.write("found", "1")
         # A machine with an NVIDIA card would change what is said.
         (folder / "bin").mkdir()
         self.write("bin/nvidia-smi", "#!/bin/sh\nexit 1\n").chmod(0o755)
@@ -107,6 +109,15 @@ def test_site_is_packed_by_one_command(project: Project) -> None:
     project.make("install")
     project.make("site")
     assert project.calls == ["-m ictd site"]
+
+
+def test_the_pdf_is_made_by_one_command_that_installs_what_prints(project: Project) -> None:
+    project.make("install")
+    project.make("pdf", "PIP_ARGS=-c pins.txt")
+    assert project.calls[-2:] == ["-m pip install --quiet -c pins.txt -e .[pdf]", "-m ictd pdf"]
+    project.write("found", "0")
+    project.make("pdf")
+    assert project.calls == ["-c import playwright, pypdf", "-m ictd pdf"]
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "pyproject.toml"])
@@ -192,6 +203,7 @@ def test_help_is_the_default(project: Project) -> None:
     assert "make book" in done.stdout
     assert "make test" in done.stdout
     assert "make site" in done.stdout
+    assert "make pdf" in done.stdout
     assert project.calls == []
 
 

@@ -66,6 +66,18 @@ def built_runs(project: Project) -> list[StoredRun]:
     return found
 
 
+def built_site(project: Project) -> str:
+    """The fingerprint of the last site.
+
+    Raises:
+        BookError: If there is no site.
+    """
+    book = read_json(_book_path(project))
+    if not book or not (project.build_folder / "html" / "index.html").is_file():
+        raise BookError("there is no built book; run: ictd build")
+    return str(book["site"])
+
+
 def _plans(project: Project) -> list[Plan]:
     plans, problems = [], []
     for chapter in project.chapters():

@@ -1,5 +1,5 @@
-"""The command `ictd`: run, sweep and compare chapters, build the book, pack it, list its claims, try them
-at other seeds, store a chapter's full scale, tell the chapters where the project is published.
+"""The command `ictd`: run, sweep and compare chapters, build the book, pack and print it, list its claims,
+try them at other seeds, store a chapter's full scale, tell the chapters where the project is published.
 
 Exit status: 0 done, 1 a chapter or the site failed, 2 something in the command is not accepted.
 """
@@ -162,6 +162,13 @@ def parser() -> argparse.ArgumentParser:
 
     packed = found.add_parser("site", help="build, and pack the site as a zip to read offline")
     packed.set_defaults(command=commands.site)
+
+    paper = found.add_parser("pdf", help="build, and print the whole book as a PDF")
+    paper.set_defaults(command=commands.pdf)
+    paper.description = (
+        "Build the book, and print it to _build/book.pdf, A4, with Chromium: the program that the variable "
+        "CHROMIUM names, or one that is found."
+    )
 
     claims = found.add_parser("claims", help="list what the last build checked")
     claims.set_defaults(command=commands.claims)

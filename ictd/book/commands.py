@@ -10,6 +10,7 @@ from typing import Any
 
 from . import builder, comparing, ledger, notebook, offline, points, running, stored, sweeping
 from . import colab as installing
+from . import pdf as paper
 from . import trials as tried
 from .errors import UsageError
 from .parameter_files import mapping, parse_yaml, read_yaml
@@ -80,6 +81,14 @@ def site(options: argparse.Namespace) -> int:
     project = find_project()
     builder.build_book(project)
     print(offline.pack(project))
+    return 0
+
+
+def pdf(options: argparse.Namespace) -> int:
+    paper.check()
+    project = find_project()
+    builder.build_book(project)
+    print(paper.make(project))
     return 0
 
 
