@@ -19,6 +19,7 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 BINDER = yaml.safe_load((ROOT / "binder" / "environment.yml").read_text(encoding="utf-8"))
 # Packages of requirements.txt that only the tests import, and what only an older Python needs.
 NOT_ON_BINDER = {"pytest", "hypothesis", "beautifulsoup4", "hatchling", "tomli"}
@@ -81,9 +82,12 @@ def test_workflows_only_call_the_project_s_own_scripts(path: Path) -> None:
     own = [c for c in commands if not c.startswith("git config --global --add safe.directory")]
     assert own
     for command in own:
-        found = re.fullmatch(r"(?:bash|python) ([\w./-]+)(?: [\w .-]+)?", command)
-        assert found, command
-        assert (ROOT / found[1]).is_file(), command
+        if found := re.fullmatch(r'make (\w+)(?: [A-Z_]+="[\w .-]+")?', command):
+            assert re.search(rf"^{found[1]}:", MAKEFILE, re.MULTILINE), command
+        else:
+            found = re.fullmatch(r"bash ([\w./-]+)", command)
+            assert found, command
+            assert (ROOT / found[1]).is_file(), command
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
