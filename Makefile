@@ -62,7 +62,7 @@ $(stamp): requirements.txt pyproject.toml $(py)
 	@$(py) -m pip install --quiet --upgrade $(PIP_ARGS) 'pip>=25.3'
 	@if [ -n '$(TORCH_INDEX)' ]; then \
 	  echo 'Installing torch from the index given as TORCH_INDEX.'; \
-	  $(py) -m pip install --index-url '$(TORCH_INDEX)' '$(torch)'; \
+	  $(py) -m pip install --index-url '$(TORCH_INDEX)' $(PIP_ARGS) '$(torch)'; \
 	elif ! $(py) -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)' \
 	  && ! nvidia-smi >/dev/null 2>&1 \
 	  && $(py) -m pip install --dry-run --quiet --report - $(PIP_ARGS) '$(torch)' 2>/dev/null \

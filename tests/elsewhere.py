@@ -68,7 +68,7 @@ def environment(folder: Path, packages: Sequence[str], pip: Sequence[str]) -> Pa
     install = [programs / "python", "-m", "pip", "install", "-q"]
     index = os.environ.get("TORCH_INDEX")
     if index and (torch := [name for name in packages if name.startswith("torch")]):
-        run([*install, "--index-url", index, *torch])
+        run([*install, "--index-url", index, *pip, *torch])
     run([*install, *pip, *packages])
     return programs
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import sys
@@ -217,7 +218,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--require", **versions, help="fail if one of these is not found")
     parser.add_argument("--only", **versions, help="try these alone")
-    parser.add_argument("--torch-index", metavar="ADDRESS", help="an index of CPU builds of torch")
+    parser.add_argument(
+        "--torch-index",
+        metavar="ADDRESS",
+        default=os.environ.get("TORCH_INDEX") or None,
+        help="an index of CPU builds of torch; else the variable TORCH_INDEX",
+    )
     parser.add_argument(
         "--require-torch", action="store_true", help="fail where torch cannot be had without CUDA"
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -106,10 +108,27 @@ def test_only_main_is_published_and_only_after_the_checks() -> None:
     jobs = yaml.safe_load((ROOT / ".github/workflows/book.yml").read_text("utf-8"))["jobs"]
     assert "github.ref == 'refs/heads/main'" in jobs["publish"]["if"]
     assert jobs["publish"]["needs"] == "check"
-    (upload,) = [s for s in jobs["check"]["steps"] if "upload-pages" in s.get("uses", "")]
-    assert upload["with"]["path"] == "_build/html"
-    names = [step.get("run") for step in jobs["check"]["steps"]]
-    assert names.index("bash .ci/run") < jobs["check"]["steps"].index(upload)
+    steps = jobs["check"]["steps"]
+    (upload,) = [step for step in steps if "upload-artifact" in step.get("uses", "")]
+    # The names that actions/deploy-pages looks for.
+    assert upload["with"] == {"name": "github-pages", "path": "_build/artifact.tar"}
+    names = [step.get("run") for step in steps]
+    assert names.index("bash .ci/run") < names.index("bash .ci/pages") < steps.index(upload)
+
+
+def test_the_site_is_packed_with_its_zip_and_its_pdf_or_not_at_all(tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "pages").write_bytes((ROOT / ".ci" / "pages").read_bytes())
+    site = tmp_path / "_build" / "html"
+    (site / "chapters").mkdir(parents=True)
+    names = ["index.html", "chapters/index.html", "ictd-book.zip", "ictd-book.pdf"]
+    for name in names:
+        assert subprocess.run(["bash", tmp_path / ".ci/pages"], capture_output=True).returncode == 1
+        (site / name).write_text(name)
+    subprocess.run(["bash", tmp_path / ".ci/pages"], check=True)
+    with tarfile.open(tmp_path / "_build" / "artifact.tar") as archive:
+        found = {name.removeprefix("./") for name in archive.getnames()}
+    assert set(names) <= found
 
 
 def test_links_and_newest_versions_are_checked_every_week() -> None:

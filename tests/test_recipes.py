@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import code
 import doctest
 import re
 import sys
@@ -20,7 +21,7 @@ def recipes() -> dict[str, list[str]]:
     """The blocks of code of each section, by its title."""
     _, *sections = re.split(r"^## ", TEXT, flags=re.MULTILINE)
     return {
-        section.partition("\n")[0]: [code for _, code in BLOCK.findall(section)]
+        section.partition("\n")[0]: [text for _, text in BLOCK.findall(section)]
         for section in sections
     }
 
@@ -47,6 +48,26 @@ def test_a_recipe_gives_what_it_shows(title: str, capsys: pytest.CaptureFixture[
         examples, out=sys.stderr.write
     )
     assert capsys.readouterr().err == ""
+
+
+class Prompt(code.InteractiveConsole):
+    """Python's plain prompt, which takes lines but does not run them."""
+
+    def runcode(self, code: object) -> None:
+        pass
+
+    def showsyntaxerror(self, filename: str | None = None, **_: object) -> None:
+        raise sys.exc_info()[1] or SyntaxError
+
+
+@each_recipe
+def test_a_recipe_can_be_pasted_into_a_plain_prompt(title: str) -> None:
+    """There, a block ends with an empty line."""
+    prompt = Prompt()
+    for block in recipes()[title]:
+        lines = [x[4:] for x in block.splitlines() if x.startswith((">>>", "..."))]
+        open_at_the_end = [prompt.push(line) for line in lines][-1]
+        assert not open_at_the_end, block
 
 
 @each_recipe

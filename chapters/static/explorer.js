@@ -32,14 +32,18 @@
     });
   }
 
+  // The address then says what is shown, also where it was wrong.
+  function set(found) {
+    names.forEach((name, i) => { inputs[name].value = found[i]; });
+    changed();
+  }
+
   function follow() {
     const found = places(location.hash);
-    if (!found) return false;
-    names.forEach((name, i) => { inputs[name].value = found[i]; });
-    show();
+    if (!found) return;
+    set(found);
     live.focus({ preventScroll: true });
     live.scrollIntoView();
-    return true;
   }
 
   // ------------------------------------------------------------------------------------------------------ numbers
@@ -204,7 +208,13 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   // The controls have their first values after the event.
   form.addEventListener("reset", () => setTimeout(changed));
-  window.addEventListener("hashchange", follow);
+  window.addEventListener("hashchange", () => {
+    // Back at the address that the page was opened with: as it was then.
+    if (location.hash === "") {
+      form.reset();
+      show();
+    } else follow();
+  });
 
   // Words that name a setting become links to it. Late, since the theme, when the page has loaded, takes the address
   // of every link for that of a section, and fails on these.
@@ -212,6 +222,8 @@
     document.querySelectorAll(".explorer-setting").forEach((words) => {
       const made = document.createElement("a");
       made.href = `#${words.dataset.setting}`;
+      // To the address that is there already, a link leads nowhere.
+      made.addEventListener("click", () => { if (made.hash === location.hash) follow(); });
       made.append(...words.childNodes);
       words.replaceChildren(made);
     });

@@ -139,15 +139,19 @@ class Chapter:
     def matrix(self, symbol: str, matrix: Any, rows: Sequence[str] = ()) -> None:
         """Show a small matrix as a displayed equation.
 
-        Entries close to a fraction with a denominator of at most 64 are shown as such, others with
-        three digits.
+        Where every finite entry is close to a fraction with a denominator of at most 64, fractions are
+        shown, else three digits.
 
         Args:
             symbol: What stands before the equals sign, TeX.
             matrix: Shape (rows, columns), an array or a tensor.
             rows: A name for each row, shown in front of it, plain text; without it the matrix has brackets.
         """
-        entries = [[_tex(float(entry)) for entry in row] for row in matrix.tolist()]
+        numbers = [[float(entry) for entry in row] for row in matrix.tolist()]
+        exact = all(
+            _fraction(entry) is not None for row in numbers for entry in row if math.isfinite(entry)
+        )
+        entries = [[_tex(entry, exact=exact) for entry in row] for row in numbers]
         if rows and len(rows) != len(entries):
             raise ValueError(f"rows must name each of {len(entries)} rows, got {len(rows)} names")
         if rows:
@@ -221,11 +225,18 @@ _HEADINGS = {
 }
 
 
-def _tex(number: float) -> str:
+def _fraction(number: float) -> Fraction | None:
+    """The fraction with a small denominator that a finite number is but for rounding, if there is one."""
+    near = Fraction(number).limit_denominator(64)
+    return near if abs(near - number) <= 1e-12 else None
+
+
+def _tex(number: float, *, exact: bool) -> str:
     if not math.isfinite(number):
         return {math.inf: r"\infty", -math.inf: r"-\infty"}.get(number, r"\text{NaN}")
-    near = Fraction(number).limit_denominator(64)
-    if abs(near - number) > 1e-12:
+    near = _fraction(number)
+    # Among decimals, a rounded number could pass for a fraction; a whole number is one either way.
+    if near is None or not (exact or near.denominator == 1):
         return f"{number:.3g}"
     if near.denominator == 1:
         return str(near.numerator)

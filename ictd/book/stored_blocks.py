@@ -81,8 +81,9 @@ def _head(
     verdict = f"{passed} pass, {failed} fail"
     if failed:
         verdict += ": " + ", ".join(f"`{one['id']}`" for one in info["claims"] if not one["passed"])
-    # Changes of that day may have been committed since, but only while nothing else has changed.
-    made_at = info["commit"] if changes else provenance.shown_commit(info, commit)
+    made_at = info["commit"]
+    if not (changes or provenance.is_clean(made_at)) and provenance.is_clean(commit):
+        made_at += f"; chapter and library were those of {commit}"
     lines = [
         "- Computed before this page was made, and stored",
         f"- Parameters other than the defaults: {provenance.assignments(changed) or 'none'}",

@@ -236,12 +236,15 @@ def test_the_closing_table_keeps_the_papers_claims_and_ours_apart(kernel):
 
 def test_a_matrix_is_shown_as_an_equation(kernel):
     kernel.run(DECLARATION, CHECK)
-    kernel.run("import numpy as np\nM = np.array([[1.0, -0.375, 1 / 3], [-np.inf, np.pi, 1e-14]])")
+    kernel.run("import numpy as np\nM = np.array([[1.0, -0.375, 1 / 3], [-np.inf, 3.0, 1e-14]])")
     shown = markdown(kernel.run("chapter.matrix('M', M)"))
     assert shown.startswith("$$\nM = ")
     assert shown.endswith("\n$$")
     assert r"1 & -\tfrac{3}{8} & \tfrac{1}{3} \\" in shown
-    assert r"-\infty & 3.14 & 0" in shown
+    assert r"-\infty & 3 & 0" in shown
+    # 0.22 is a rounded number here, and not 11/50.
+    mixed = markdown(kernel.run("chapter.matrix('M', np.array([[0.22, np.pi], [1.0, 0.5]]))"))
+    assert "0.22 & 3.14 \\\\\n1 & 0.5" in mixed
     assert r"\left[\begin{array}{rrr}" in shown
     named = markdown(kernel.run("chapter.matrix('M', M, rows=['first', 'second'])"))
     assert r"\begin{array}{l|rrr}" in named

@@ -417,9 +417,13 @@ FULL = stored.FullScale(
 
 
 @pytest.mark.parametrize(
-    ("same_code", "shown"), [(True, "bbb"), (False, "aaa with uncommitted changes")]
+    ("same_code", "shown"),
+    [
+        (True, "aaa with uncommitted changes; chapter and library were those of bbb"),
+        (False, "aaa with uncommitted changes"),
+    ],
 )
-def test_the_commit_shown_is_one_that_holds_what_was_run(same_code, shown):
+def test_with_the_commit_of_the_run_one_is_shown_that_holds_what_was_run(same_code, shown):
     content = {"cells": [], "nbformat_minor": 5}
     info = FULL.info | ({"code": stored.trials.code_hash(content)} if same_code else {})
     page = stored_blocks.with_blocks(

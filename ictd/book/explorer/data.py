@@ -17,7 +17,7 @@ import ictd
 
 from .settings import DEFAULT, GRID, draw, first
 
-#: Errors below this count as zero: rounding decides about them.
+#: Errors and rates below this count as zero: rounding decides about them.
 SMALLEST = 1e-10
 _DIGITS = 5
 
@@ -110,7 +110,7 @@ def _conditions(operator: ictd.KernelOperator, gamma: float) -> dict[str, list[A
     return {
         "diagonality": numbers(operator.diagonality()),
         "nu": numbers(nu),
-        "rate": numbers(rate),
+        "rate": numbers(np.where(rate < SMALLEST, 0.0, rate)),
         # Decided before rounding.
         "assumption": (operator.margin(gamma) > 0).tolist(),
         "theorem_a": (nu < 1).tolist(),

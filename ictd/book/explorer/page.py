@@ -84,7 +84,8 @@ def in_words() -> str:
     chain = {name: table[i][j] for name, table in data["population"].items()}
     symbols = [f"{LABELS[name][0]} = {DEFAULT[name]:g}" for name in ("gamma", "beta", "n")]
     return (
-        f"Here {', '.join(symbols)}. The dot is at depth {depth}, where the error is {error:.3g}. "
+        f"At the default setting, {', '.join(symbols)}. The dot is at depth {depth}, where the error is "
+        f"{error:.3g}. "
         f"The smallest weight on the diagonal, ν and the rate are {_three(context)} for the context, and "
         f"{_three(chain)} for the chain. Assumption 5.1 asks the first to exceed {bound:.3g}, Theorem A "
         "asks the second to be below 1; layers converge where the third is."
