@@ -411,7 +411,8 @@ def test_the_code_on_the_page_gives_the_numbers(setting: dict[str, float]) -> No
     for name, of in (("context", "context"), ("chain", "population")):
         operator, expected = found["operators"][name], entries(of, setting)
         assert data.numbers(operator.nu(setting["gamma"])) == expected["nu"]
-        assert data.numbers(operator.rate(setting["gamma"])) == expected["rate"]
+        rate = operator.rate(setting["gamma"])
+        assert data.numbers(rate if rate > 1e-10 else 0.0) == expected["rate"]
         assert data.numbers(operator.diagonality()) == expected["diagonality"]
     assert printed.getvalue().count("\n") >= 10
 

@@ -339,6 +339,37 @@ def test_each_setting_that_the_text_names_is_a_link_to_it(tab: Any) -> None:
         assert tab.evaluate("document.activeElement.className") == "explorer-live"
 
 
+def test_back_shows_what_was_shown(tab: Any) -> None:
+    tab.wait_for_selector(".explorer-setting > a")
+    link = tab.locator(".explorer-setting > a").first
+    link.click()
+    tab.wait_for_function("location.hash !== ''")
+    there = values(tab)
+    assert there != DEFAULT
+    tab.go_back()
+    until(tab, DEFAULT)
+    tab.go_forward()
+    until(tab, there)
+
+
+def test_a_link_to_the_setting_that_is_shown_leads_to_it(tab: Any) -> None:
+    tab.wait_for_selector(".explorer-setting > a")
+    link = tab.locator(".explorer-setting > a").last
+    for _ in range(2):
+        link.scroll_into_view_if_needed()
+        link.click()
+        tab.wait_for_function("document.activeElement.className === 'explorer-live'")
+        tab.wait_for_function(
+            "document.querySelector('.explorer-controls').getBoundingClientRect().top < 300"
+        )
+
+
+def test_an_address_that_is_wrong_becomes_that_of_what_is_shown(window: Tab) -> None:
+    tab = window.open("#gamma=0.5&beta=9&n=x&depth=1e9")
+    until(tab, (0.5, *DEFAULT[1:]))
+    tab.wait_for_function("end => location.hash === end", arg=address((0.5, *DEFAULT[1:])))
+
+
 # ----------------------------------------------------------------------------------------- other readers
 
 
@@ -363,9 +394,12 @@ def test_with_javascript_the_figure_gives_way_but_on_paper(tab: Any) -> None:
     tab.emulate_media(media="screen")
 
 
+@pytest.mark.parametrize("width", [320, 360])
 @pytest.mark.parametrize("end", [address(s) for s in ((0.99, 64, 10000, 80), (0.95, 2, 5, 80))])
-def test_on_a_phone_nothing_is_wider_than_the_page(browser: Any, explorer: Path, end: str) -> None:
-    window = Tab(browser, explorer, viewport={"width": 360, "height": 800})
+def test_on_a_phone_nothing_is_wider_than_the_page(
+    browser: Any, explorer: Path, end: str, width: int
+) -> None:
+    window = Tab(browser, explorer, viewport={"width": width, "height": 800})
     tab = window.open(end)
     tab.wait_for_selector(".explorer-setting > a")
     wide = tab.evaluate(
@@ -373,7 +407,7 @@ def test_on_a_phone_nothing_is_wider_than_the_page(browser: Any, explorer: Path,
         " const box = n.getBoundingClientRect(); return box.right > innerWidth || box.left < 0; }).length"
     )
     assert wide == 0
-    assert tab.evaluate("document.documentElement.scrollWidth") == 360
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
     inside = tab.evaluate(
         "[...document.querySelectorAll('.explorer-kernel :is(td, th)')]"
         ".filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent)"
