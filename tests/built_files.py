@@ -19,8 +19,20 @@ DATA = {
 BESIDE = {"CHANGELOG.md", "CITATION.cff", "LICENSE", "README.md", "pyproject.toml"}
 # hatchling adds these: the metadata, and the file by which it knew what to leave out.
 ADDED = {"PKG-INFO", ".gitignore"}
-# Tests of the book, whose chapters are not in the sdist.
-OF_THE_BOOK = ("tests/chapters/", "tests/sabotage/", "tests/site/")
+# Tests of the book and of the project around the library, which read what is not in the sdist; their tools.
+OF_THE_BOOK = (
+    *(f"tests/{name}/" for name in ("benchmarks", "book", "chapters", "sabotage", "site")),
+    *(
+        f"tests/{name}"
+        for name in ("built_files", "chapter_runs", "elsewhere", "install", "made_runs")
+    ),
+    *(
+        f"tests/{name}"
+        for name in ("mutations", "warm_", "test_benchmarks", "test_ci_steps", "test_citation")
+    ),
+    *(f"tests/test_{name}" for name in ("install", "make", "project", "publishing", "readme")),
+    *(f"tests/test_{name}" for name in ("recipes", "reference_pages", "warm_runs")),
+)
 
 
 def package_files() -> set[str]:

@@ -28,9 +28,9 @@ def test_it_ends_with_a_table_and_where_the_site_is(built_toy):
     assert index == toy.root / "_build" / "html" / "index.html"
     assert index.is_file()
     header, *rows = err.splitlines()[-3:]
-    assert header.split() == ["chapter", "time", "peak", "memory"]
+    assert header.split() == ["chapter", "time", "CPU", "time", "peak", "memory"]
     for row, stem in zip(rows, ("01_toy", "02_other"), strict=True):
-        assert re.fullmatch(rf"{stem} +\d+\.\d s +\d+ MB  run now", row)
+        assert re.fullmatch(rf"{stem} +\d+\.\d s +\d+\.\d s +\d+ MB  run now", row)
 
 
 def test_one_line_of_progress_before_and_after_each_chapter(built_toy):

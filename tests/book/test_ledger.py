@@ -12,7 +12,7 @@ import pytest
 import yaml
 from site_checks import link_problems, text_problems
 
-from ictd.book import ledger, markdown, reference, site, trials
+from ictd.book import ledger, markdown, reference, trials
 from ictd.book import notebook as nb
 from ictd.book.cache import StoredRun
 from ictd.book.claims import MIME, Claim, Number, bundle, claimed
@@ -389,19 +389,6 @@ def test_tests_are_links_where_the_project_can_be_read(book):
     (row,) = rows(book.parts("https://example.org/p/blob/main")["statements"])
     link = "[`tests/test_td.py::test_x`](https://example.org/p/blob/main/tests/test_td.py)"
     assert row[-1] == link
-
-
-@pytest.mark.parametrize(
-    ("repository", "address"),
-    [
-        (None, ""),
-        ({"url": ""}, ""),
-        ({"url": "https://e.org/p/"}, "https://e.org/p/blob/main"),
-        ({"url": "https://e.org/p", "branch": "b"}, "https://e.org/p/blob/b"),
-    ],
-)
-def test_the_address_is_that_of_the_configuration(repository, address):
-    assert site._address({"repository": repository}) == address
 
 
 def test_an_anchor_that_its_chapter_lacks_is_refused(book):
