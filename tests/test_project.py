@@ -77,7 +77,7 @@ def test_what_chapters_import_is_part_of_what_the_book_needs() -> None:
 
 
 def test_library_has_loose_bounds() -> None:
-    """An upper bound in a library blocks newer Pythons for everybody who uses it (row 26)."""
+    """An upper bound in a library blocks newer Pythons for everybody who uses it."""
     assert set(LIBRARY) == {"numpy", "torch"}
     assert {s.operator for r in LIBRARY.values() for s in r.specifier} == {">="}
 
@@ -204,7 +204,7 @@ def test_notebook_has_no_outputs(path: Path) -> None:
 
 @each_notebook
 def test_notebook_runs_anywhere(path: Path) -> None:
-    """A private kernel's name, or what a run left behind, would travel with the file (row 8)."""
+    """A private kernel's name, or what a run left behind, would travel with the file."""
     metadata = load(path)["metadata"]
     assert metadata["kernelspec"]["name"] == "python3"
     assert set(metadata) <= {"kernelspec", "language_info"}
@@ -296,7 +296,7 @@ def test_figures_say_what_is_seen_and_no_two_say_the_same() -> None:
 
 
 def test_no_page_defines_tex_macros() -> None:
-    """A macro would have to be defined in the book and in each notebook; MathJax's own do (row 18)."""
+    """A macro would have to be defined in the book and in each notebook; MathJax's own do."""
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")
     assert "macros" not in config
     for path in [*NOTEBOOKS, *PAGES]:

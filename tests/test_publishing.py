@@ -49,7 +49,7 @@ def of_binder() -> tuple[dict[str, str], dict[str, str]]:
 def test_binder_has_what_the_book_requires_and_jupyterlab() -> None:
     conda, by_pip = of_binder()
     assert set(conda) == {"numpy", "pytorch-cpu"}
-    # PyPI's torch is a CUDA build of gigabytes, and kills the image (row 12).
+    # PyPI's torch is a CUDA build of gigabytes, and kills the image.
     assert "torch" not in by_pip
     expected = {n: bounds for n, bounds in of_requirements().items() if n not in NOT_ON_BINDER}
     found = {("torch" if n == "pytorch-cpu" else n): b for n, b in {**conda, **by_pip}.items()}
@@ -66,7 +66,7 @@ def test_binder_has_a_fixed_python_and_no_other_channel() -> None:
 
 
 def test_binder_installs_the_project_itself() -> None:
-    """An environment.yml keeps repo2docker from doing so (row 15)."""
+    """An environment.yml keeps repo2docker from doing so."""
     script = ROOT / "binder" / "postBuild"
     assert os.access(script, os.X_OK)
     (install,) = re.findall(r"^python -m pip install .*$", script.read_text("utf-8"), re.MULTILINE)
