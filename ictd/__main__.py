@@ -2,7 +2,7 @@
 
 import sys
 
-from ictd.book.cli import main
+from ictd.book.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

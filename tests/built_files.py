@@ -31,7 +31,7 @@ OF_THE_BOOK = (
         for name in ("mutations", "warm_", "test_benchmarks", "test_ci_steps", "test_citation")
     ),
     *(f"tests/test_{name}" for name in ("install", "make", "project", "publishing", "readme")),
-    *(f"tests/test_{name}" for name in ("recipes", "reference_pages", "warm_runs")),
+    *(f"tests/test_{name}" for name in ("recipes", "reference_pages")),
 )
 
 
@@ -72,7 +72,7 @@ def problems_of_wheel(files: Mapping[str, bytes], version: str) -> list[str]:
         f"{info}/{name}"
         for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
     }
-    problems = _differences(set(files), package_files() | metadata)
+    problems = _missing_and_extra(set(files), package_files() | metadata)
     commands = files.get(f"{info}/entry_points.txt", b"").decode()
     if "ictd = ictd.book.entry:main" not in commands:
         problems.append("the command ictd is not declared")
@@ -85,7 +85,7 @@ def problems_of_wheel(files: Mapping[str, bytes], version: str) -> list[str]:
 
 def problems_of_sdist(files: Mapping[str, bytes]) -> list[str]:
     """What is wrong with the contents of an sdist, in words."""
-    return _differences(set(files), package_files() | test_files() | BESIDE | ADDED)
+    return _missing_and_extra(set(files), package_files() | test_files() | BESIDE | ADDED)
 
 
 def differences(one: Mapping[str, bytes], other: Mapping[str, bytes]) -> list[str]:
@@ -93,6 +93,6 @@ def differences(one: Mapping[str, bytes], other: Mapping[str, bytes]) -> list[st
     return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
 
 
-def _differences(there: set[str], expected: set[str]) -> list[str]:
+def _missing_and_extra(there: set[str], expected: set[str]) -> list[str]:
     missing = [f"missing: {name}" for name in sorted(expected - there)]
     return missing + [f"not expected: {name}" for name in sorted(there - expected)]

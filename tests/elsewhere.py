@@ -31,8 +31,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTER = "02_weighted_softmax_td"
+# Needs more than others, and the other chapters beside it.
+RUNNING = "09_running_it_yourself"
 COLAB_BRINGS = ("numpy", "torch>=2.4.1,<2.14", "matplotlib", "ipykernel")
-PLACE_OF_CUDA = re.compile(r"^(nvidia|cuda)\b", re.MULTILINE)
+CUDA_PACKAGES = re.compile(r"^(nvidia|cuda)\b", re.MULTILINE)
 
 
 class Failed(Exception):
@@ -94,7 +96,7 @@ def project_copy(folder: Path) -> Path:
     return folder
 
 
-def run_chapter(notebook: Path, python: Path, scratch: Path) -> str:
+def run_chapter(chapter: str, notebook: Path, python: Path, scratch: Path) -> str:
     """Run a chapter with its quick parameters in the kernel of an environment; what it showed."""
     spec = scratch / "share/jupyter/kernels/python3"
     spec.mkdir(parents=True)
@@ -102,7 +104,7 @@ def run_chapter(notebook: Path, python: Path, scratch: Path) -> str:
     text = {"argv": command, "display_name": "Python 3", "language": "python"}
     (spec / "kernel.json").write_text(json.dumps(text), encoding="utf-8")
     executed = scratch / "executed.ipynb"
-    quick = ROOT / "chapters/params" / f"{CHAPTER[:2]}_quick.yml"
+    quick = ROOT / "chapters/params" / f"{chapter[:2]}_quick.yml"
     words = [notebook, executed, "-f", quick, "--no-progress-bar", "--cwd", scratch]
     run([sys.executable, "-m", "papermill", *words], env={"JUPYTER_PATH": str(spec.parents[1])})
     return executed.read_text(encoding="utf-8")
@@ -141,39 +143,47 @@ def binder(scratch: Path, copy: Path, pip: Sequence[str]) -> None:
     run([copy / "binder/postBuild"], cwd=copy, env=path)
     run([programs / "python", "-m", "pip", "check"])
     installed = run([programs / "python", "-m", "pip", "list", "--format=freeze"])
-    expect(not PLACE_OF_CUDA.search(installed), f"CUDA was installed:\n{installed}")
+    expect(not CUDA_PACKAGES.search(installed), f"CUDA was installed:\n{installed}")
     extensions = run([programs / "jupyter", "labextension", "list"], env=path)
     expect(re.search(r"jupyterlab-myst v\S+ \S*enabled\S* \S*OK", extensions), extensions)
     with tempfile.TemporaryDirectory() as folder:
-        shown = run_chapter(copy / f"chapters/{CHAPTER}.ipynb", programs / "python", Path(folder))
+        notebook = copy / f"chapters/{CHAPTER}.ipynb"
+        shown = run_chapter(CHAPTER, notebook, programs / "python", Path(folder))
     expect("✓" in shown, "the chapter ran in Binder's set and checked nothing")
 
 
-def colab(scratch: Path, copy: Path, pip: Sequence[str]) -> None:
+def colab(scratch: Path, copy: Path, pip: Sequence[str], chapter: str = CHAPTER) -> None:
     """Where Colab's module is loaded and `ictd` is not there, the first cell of a chapter installs it."""
-    programs = environment(scratch / "colab", COLAB_BRINGS, pip)
-    (packages,) = (scratch / "colab").glob("lib/python*/site-packages")
+    folder = scratch / f"colab-{chapter[:2]}"
+    programs = environment(folder, COLAB_BRINGS, pip)
+    (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "google/colab").mkdir(parents=True)
     (packages / "google/colab/__init__.py").touch()
     (packages / "colab.pth").write_text("import google.colab\n", encoding="utf-8")
-    text = (copy / f"chapters/{CHAPTER}.ipynb").read_text(encoding="utf-8")
-    text, places = re.subn(
-        r'repository = \\"[^"]*\\"', rf'repository = \\"{copy.as_uri()}\\"', text
-    )
-    expect(places == 1, "the chapter has no place for the address of the project")
-    notebook = scratch / "opened.ipynb"
+    text = (copy / f"chapters/{chapter}.ipynb").read_text(encoding="utf-8")
+    for name, value in (("repository", copy.as_uri()), ("branch", "main")):
+        text, places = re.subn(rf'{name} = \\"[^"]*\\"', rf'{name} = \\"{value}\\"', text)
+        expect(places == 1, f"the chapter has no place for the {name} of the project")
+    opened = folder / "content"
+    opened.mkdir()
+    notebook = opened / "opened.ipynb"
     notebook.write_text(text, encoding="utf-8")
-    with tempfile.TemporaryDirectory() as folder:
-        shown = run_chapter(notebook, programs / "python", Path(folder))
+    shown = run_chapter(chapter, notebook, programs / "python", opened)
     expect("✓" in shown, "the chapter ran as on Colab and checked nothing")
     found = run([programs / "python", "-c", "import ictd; print(ictd.__file__)"], cwd=scratch)
-    expect(str(packages) in found, f"ictd was not installed, but is {found}")
+    expect(str(opened) in found, f"ictd was not installed, but is {found}")
+
+
+def colab_running(scratch: Path, copy: Path, pip: Sequence[str]) -> None:
+    """The same with the chapter that runs others."""
+    colab(scratch, copy, pip, RUNNING)
 
 
 TRIALS: dict[str, Callable[[Path, Path, Sequence[str]], None]] = {
     "dockerfile": dockerfile,
     "binder": binder,
     "colab": colab,
+    "colab-running": colab_running,
 }
 
 

@@ -204,14 +204,16 @@
   }
   // A browser may keep what was turned when a page is loaded again.
   form.reset();
-  form.addEventListener("input", changed);
+  form.addEventListener("input", show);
+  // Not while a control is moved: browsers refuse an address that changes too often.
+  form.addEventListener("change", changed);
   form.addEventListener("submit", (event) => event.preventDefault());
   // The controls have their first values after the event.
   form.addEventListener("reset", () => setTimeout(changed));
   window.addEventListener("hashchange", () => {
     // Back at the address that the page was opened with: as it was then.
     if (location.hash === "") {
-      form.reset();
+      names.forEach((name) => { inputs[name].value = grid[name].indexOf(data.default[name]); });
       show();
     } else follow();
   });

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import BookError
-from .provenance import git
+from .provenance import git, is_repository
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -84,7 +84,8 @@ def _declared(path: Path) -> Address | None:
 
 
 def _remote(root: Path) -> Address | None:
-    text = git(root, "remote", "get-url", "origin")
+    # Of a repository around the project, no path would be right.
+    text = git(root, "remote", "get-url", "origin") if is_repository(root) else None
     head = git(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
     branch = head.partition("/")[2] if head else _BRANCH
     return _parsed(text, branch, declared=False) if text else None

@@ -173,17 +173,11 @@ def _table(runs: Iterable[StoredRun], fresh: set[str]) -> str:
 
 def _over_the_limits(runs: Iterable[StoredRun]) -> list[str]:
     """A line for each chapter that takes more than a chapter should, on this machine."""
-    found = []
-    for info in (run.info for run in runs):
-        if info["cpu_seconds"] > machine.CPU_PER_CHAPTER:
-            limit = f"a chapter should take {machine.CPU_PER_CHAPTER:.0f} s"
-            found.append(f"warning: {info['chapter']}: CPU time {provenance.cpu(info)}; {limit}")
-        if info["peak_memory"] > machine.MEMORY_PER_CHAPTER:
-            limit = f"a chapter should take {machine.MEMORY_PER_CHAPTER / 1e6:.0f} MB"
-            found.append(
-                f"warning: {info['chapter']}: peak memory {provenance.memory(info)}; {limit}"
-            )
-    return found
+    return [
+        f"warning: {run.info['chapter']}: {what} {amount}"
+        for run in runs
+        for what, amount in provenance.over_limits(run.info).items()
+    ]
 
 
 def _book_path(project: Project) -> Path:

@@ -1,7 +1,8 @@
 """The first code cell of a chapter, which installs the library where Colab opened the notebook.
 
 Elsewhere the cell does nothing, and the book's pages leave it out. A notebook on Colab has no way to know
-where it came from, so the cell itself names the project's address; `ictd colab` writes it.
+where it came from, so the cell itself names the project's address; `ictd colab` writes it. It installs a
+clone, since a chapter may run others.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ from .files import write_text
 from .project import Project
 
 _ID = "colab"
-# What a chapter needs of the library's extras: the one on running needs what runs chapters.
+# What a chapter needs of the library's extras. One that imports what runs chapters needs all of it.
 _EXTRA = "chapters"
-_EXTRAS = {"09_running_it_yourself": "book"}
+_EXTRA_TO_RUN = "book"
+_RUNS = {"nbformat", "papermill"}
 _SOURCE = """\
 # @title On Colab this installs the book's library; elsewhere it does nothing.
 import importlib.util
+import os
 import subprocess
 import sys
 
-# The project's repository, with the branch: "https://…@main".
 repository = "{repository}"
+branch = "{branch}"
 missing = importlib.util.find_spec("ictd") is None
 if "google.colab" in sys.modules and missing:
     if not repository:
@@ -33,22 +36,27 @@ if "google.colab" in sys.modules and missing:
             "This copy of the notebook does not know where its project "
             "is published. Set `repository` in this cell and run it again."
         )
-    library = f"ictd[{extra}] @ git+{{repository}}"
+    if not os.path.isdir("ictd-book"):
+        clone = ["git", "clone", "--quiet", "--depth", "1"]
+        clone += ["--branch", branch, repository, "ictd-book"]
+        subprocess.run(clone, check=True)
     pip = [sys.executable, "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, library], check=True)
-    importlib.invalidate_caches()"""
+    library = "./ictd-book[{extra}]"
+    subprocess.run([*pip, "--editable", library], check=True)
+    # This Python started before.
+    sys.path.insert(0, os.path.abspath("ictd-book"))"""
 
 
-def source(chapter: str, found: address.Address | None) -> str:
+def source(notebook: nb.Notebook, found: address.Address | None) -> str:
     """The code of the cell.
 
     Args:
-        chapter: Name of the chapter.
+        notebook: The chapter.
         found: Where the project is published; only a declared address is written into the chapters.
     """
-    known = found is not None and found.declared
-    repository = f"{found.url}@{found.branch}" if found is not None and known else ""
-    return _SOURCE.format(repository=repository, extra=_EXTRAS.get(chapter, _EXTRA))
+    known = found if found is not None and found.declared else address.Address("", "main", True)
+    extra = _EXTRA_TO_RUN if _RUNS & nb.imports(notebook) else _EXTRA
+    return _SOURCE.format(repository=known.url, branch=known.branch, extra=extra)
 
 
 def write(project: Project) -> list[Path]:
@@ -59,7 +67,7 @@ def write(project: Project) -> list[Path]:
         before = path.read_text(encoding="utf-8")
         notebook = nb.read(path)
         cells = [cell for cell in notebook["cells"] if nb.COLAB not in nb.tags(cell)]
-        cell = nb.code_cell(_ID, source(path.stem, found), [nb.COLAB, "remove-cell"])
+        cell = nb.code_cell(_ID, source(notebook, found), [nb.COLAB, "remove-cell"])
         # Jupyter and Colab fold its code.
         cell["metadata"] |= {"cellView": "form", "jupyter": {"source_hidden": True}}
         # The title stays first, as the page's.

@@ -55,6 +55,16 @@ def offer_pdf(project: Project, pdf: Path, pages: int) -> None:
     _offer(site, landing, pdf, "PDF", f"{pages} pages, to be read on paper")
 
 
+def check(project: Project) -> None:
+    """Refuse a site that has no place for a link to a zip or a PDF, before one is made.
+
+    Raises:
+        BookError: If there is no site, or its landing page has no such place.
+    """
+    _, landing = _site(project)
+    _landing(landing, lambda links: links)
+
+
 def forget(project: Project) -> None:
     """Remove the zip and the PDF of a site that another one has replaced."""
     _target(project).unlink(missing_ok=True)
@@ -97,7 +107,7 @@ def _site(project: Project) -> tuple[Path, Path]:
     site = project.build_folder / "html"
     landing = site / project.pages()[0].relative_to(project.root).with_suffix(".html")
     if not landing.is_file():
-        raise BookError("there is no built book to pack; run: ictd build")
+        raise BookError("there is no built book; run: ictd build")
     return site, landing
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
+from . import machine
 from . import notebook as nb
 from .errors import BookError
 from .parameters import Value
@@ -99,6 +100,40 @@ def package_versions() -> dict[str, str]:
     return dict(sorted(versions.items()))
 
 
+def tools() -> list[str]:
+    """Name and version of all that the `ictd` distribution and the book need, directly or not."""
+    found: dict[str, str] = {}
+    left = [(f"ictd[{EXTRA}]", "")]
+    seen = set()
+    while left:
+        text, extra = left.pop()
+        requirement = Requirement(text)
+        if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        for wanted in ("", *requirement.extras):
+            if (requirement.name, wanted) in seen:
+                continue
+            seen.add((requirement.name, wanted))
+            try:
+                distribution = metadata.distribution(requirement.name)
+            except metadata.PackageNotFoundError:
+                continue
+            found[requirement.name] = distribution.version
+            left += [(text, wanted) for text in distribution.requires or []]
+    return sorted(f"{name} {version}" for name, version in found.items())
+
+
+def over_limits(info: dict[str, Any]) -> dict[str, str]:
+    """What a run took more of than a chapter should, with the amount and the limit in words."""
+    found = {}
+    if info["cpu_seconds"] > machine.CPU_PER_CHAPTER:
+        found["CPU time"] = f"{cpu(info)}; a chapter should take {machine.CPU_PER_CHAPTER:.0f} s"
+    if info["peak_memory"] > machine.MEMORY_PER_CHAPTER:
+        limit = f"{machine.MEMORY_PER_CHAPTER / 1e6:.0f} MB"
+        found["memory"] = f"{memory(info)}; a chapter should take {limit}"
+    return found
+
+
 def changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """What differs between the parts of two runs, in words."""
     found = []
@@ -126,8 +161,7 @@ def _some(names: list[str]) -> str:
 
 def commit(root: Path) -> str:
     """The commit of a project in words, or that it is not under git."""
-    top = git(root, "rev-parse", "--show-toplevel")
-    if top is None or Path(top).resolve() != root.resolve():
+    if not is_repository(root):
         return "not under git"
     head = git(root, "rev-parse", "--short=10", "HEAD")
     if head is None:
@@ -135,6 +169,12 @@ def commit(root: Path) -> str:
     inputs = [name for name in ("ictd", "chapters", "_toc.yml") if (root / name).exists()]
     changed = git(root, "status", "--porcelain", "--", *inputs)
     return f"{head} with uncommitted changes" if changed else head
+
+
+def is_repository(root: Path) -> bool:
+    """Whether a folder is the top of a git repository, and not one inside another's."""
+    top = git(root, "rev-parse", "--show-toplevel")
+    return top is not None and Path(top).resolve() == root.resolve()
 
 
 def shown_commit(info: dict[str, Any], commit: str) -> str:

@@ -200,10 +200,8 @@ def _measured_on(pages: Sequence[Page]) -> str:
     machines = sorted({page.run.info["machine"] for page in pages})
     text = [f"Measured on {'; and on '.join(machines)}."]
     for page in pages:
-        if page.run.info["cpu_seconds"] > machine.CPU_PER_CHAPTER:
-            text.append(f"{{doc}}`/{page.document}` takes more CPU time than the limit.")
-        if page.run.info["peak_memory"] > machine.MEMORY_PER_CHAPTER:
-            text.append(f"{{doc}}`/{page.document}` takes more memory than the limit.")
+        for what in provenance.over_limits(page.run.info):
+            text.append(f"{{doc}}`/{page.document}` takes more {what} than the limit.")
     return " ".join(text)
 
 

@@ -27,6 +27,9 @@ _PROBLEM = re.compile(r"\b(WARNING|ERROR|CRITICAL|Error|Exception)\b")
 _RENDER = "from jupyter_book.cli.main import main; main()"
 _INSTALL = "pip install -r requirements.txt"
 _CLAIMS = "claims.json"
+# What is added to the name of a notebook as it is in the project, which the page offers for download; the
+# name is none of a page to Sphinx.
+_AS_WRITTEN = ".as-written"
 # The places in `_config.yml` that name files of the book, relative to it.
 _CONFIG_FILES = (
     ("logo",),
@@ -66,6 +69,9 @@ def stage(project: Project, runs: Mapping[Path, StoredRun]) -> Path:
     files = [*_config_files(project.root, config), project.root / "chapters", *project.pages()]
     for path in (*files, project.root / "_toc.yml"):
         _copy(project.root, path, aside)
+    for chapter in project.chapters():
+        copy = aside / chapter.relative_to(project.root)
+        shutil.copyfile(copy, copy.with_name(copy.name + _AS_WRITTEN))
     made = ledger.make(project, runs.values())
     write_json(aside / _CLAIMS, made.as_json())
     (aside / "_config.yml").write_text(
@@ -110,14 +116,15 @@ def with_provenance(notebook: nb.Notebook, info: dict[str, Any], commit: str) ->
 
 
 def fingerprint(staged: Path) -> str:
-    """A hash of everything that decides the site: the staged book, the library, the tools."""
+    """A hash of everything that decides the site: staged book, address, library, and tools."""
     files = {
         path.relative_to(staged).as_posix(): provenance.sha256(path.read_bytes())
         for path in sorted(staged.rglob("*"))
         if path.is_file()
     }
-    tools = sorted({f"{found.name} {found.version}" for found in metadata.distributions()})
-    return provenance.digest([files, provenance.source_digests(PACKAGE), sys.version, tools])
+    where = str(address.find(staged))
+    sources = provenance.source_digests(PACKAGE)
+    return provenance.digest([files, where, sources, sys.version, provenance.tools()])
 
 
 def render(project: Project, staged: Path) -> Path:
@@ -148,9 +155,9 @@ def render(project: Project, staged: Path) -> Path:
         shown = [line for line in lines if _PROBLEM.search(line)] or lines[-20:]
         problems = "\n".join(f"    {line}" for line in dict.fromkeys(shown))
         raise SiteError(f"the book was not rendered:\n{problems}\n  the whole log: {log}")
-    # A page offers its source for download: the notebook as it is in the project, which runs everywhere.
-    for chapter in project.chapters():
-        shutil.copyfile(chapter, html / "_sources" / chapter.relative_to(project.root))
+    for path in staged.rglob(f"*{_AS_WRITTEN}"):
+        offered = html / "_sources" / path.relative_to(staged)
+        shutil.copyfile(path, offered.with_name(offered.name.removesuffix(_AS_WRITTEN)))
     site = project.build_folder / "html"
     replace_folder(html, site)
     remove_folder(aside)

@@ -64,7 +64,9 @@ class FullScale:
         found = [] if self.info["code"] == trials.code_hash(content) else ["the chapter's code"]
         now = _science(provenance.source_digests(PACKAGE))
         return found + [
-            f"`{name}`" for name, old in self.info["sources"].items() if now.get(name) != old
+            f"`{name}`"
+            for name, old in _science(self.info["sources"]).items()
+            if now.get(name) != old
         ]
 
 
@@ -164,8 +166,8 @@ def _locked(project: Project) -> AbstractContextManager[None]:
 
 
 def _science(sources: dict[str, str]) -> dict[str, str]:
-    """The hashes of the library's sources without the machinery of the book."""
-    machinery = f"{PACKAGE.name}/book/"
+    """The hashes of the library's sources without the machinery of the book and its command."""
+    machinery = (f"{PACKAGE.name}/book/", f"{PACKAGE.name}/__main__.py")
     return {name: hash for name, hash in sources.items() if not name.startswith(machinery)}
 
 

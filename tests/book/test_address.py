@@ -25,6 +25,9 @@ CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 DECLARED = Address("https://github.com/someone/some.book", "main", declared=True)
 
 
+EMPTY: dict[str, Any] = {"cells": []}
+
+
 def declare(root: Path, repository: str | None) -> None:
     urls = f'[project.urls]\nRepository = "{repository}"\n' if repository is not None else ""
     (root / "pyproject.toml").write_text(f'[project]\nname = "toy"\n{urls}')
@@ -71,6 +74,14 @@ def test_the_setting_goes_before_the_remote_and_the_remote_knows_its_branch(tmp_
     assert address.find(tmp_path) == Address("https://github.com/fork/b", "trunk", declared=False)
     declare(tmp_path, "https://github.com/a/b")
     assert address.find(tmp_path) == Address("https://github.com/a/b", "main", declared=True)
+
+
+def test_the_remote_of_a_repository_around_the_project_is_not_its_address(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "remote", "add", "origin", "https://github.com/other/mono")
+    (tmp_path / "book").mkdir()
+    declare(tmp_path / "book", None)
+    assert address.find(tmp_path / "book") is None
 
 
 @pytest.mark.parametrize("remote", ["/srv/git/book", "../book", "https://example.org/a/b", None])
@@ -184,7 +195,7 @@ def cell_of(path: Path) -> dict:
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_the_first_code_cell_of_a_chapter_is_for_colab(path: Path) -> None:
     cell = cell_of(path)
-    expected = colab.source(path.stem, address.find(ROOT))
+    expected = colab.source(read(path), address.find(ROOT))
     assert "".join(cell["source"]) == expected, "run: ictd colab"
     assert cell["metadata"]["tags"] == ["colab", "remove-cell"]
     assert cell["metadata"]["jupyter"] == {"source_hidden": True}
@@ -192,16 +203,16 @@ def test_the_first_code_cell_of_a_chapter_is_for_colab(path: Path) -> None:
 
 def test_the_address_is_written_into_every_chapter(tmp_path: Path, toy: Any) -> None:
     toy.add("01_toy", "print(1)")
-    toy.add("09_running_it_yourself", "print(2)")
+    toy.add("02_runs_others", "import nbformat")
     paths = sorted((toy.root / "chapters").glob("*.ipynb"))
     before = [code_hash(read(path)) for path in paths]
     declare(toy.root, "https://github.com/someone/some.book/tree/dev")
     assert colab.write(find_project(toy.root)) == paths
     assert colab.write(find_project(toy.root)) == []
     first, last = ("".join(cell_of(path)["source"]) for path in paths)
-    assert 'repository = "https://github.com/someone/some.book@dev"' in first
-    assert 'f"ictd[chapters] @ git+{repository}"' in first
-    assert 'f"ictd[book] @ git+{repository}"' in last
+    assert 'repository = "https://github.com/someone/some.book"\nbranch = "dev"\n' in first
+    assert "./ictd-book[chapters]" in first
+    assert "./ictd-book[book]" in last
     # What a chapter computes is as it was: its trials and stored runs still speak of it.
     assert [code_hash(read(path)) for path in paths] == before
     declare(toy.root, None)
@@ -224,16 +235,28 @@ def on_colab(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return commands
 
 
-def test_on_colab_the_cell_installs_the_library(on_colab: list[list[str]]) -> None:
-    exec(colab.source("01_toy", DECLARED), {})
-    (command,) = on_colab
-    assert command[:4] == [sys.executable, "-m", "pip", "install"]
-    assert command[-1] == "ictd[chapters] @ git+https://github.com/someone/some.book@main"
+def test_on_colab_the_cell_installs_a_clone(
+    on_colab: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    exec(colab.source(EMPTY, DECLARED), {})
+    clone, install = on_colab
+    assert clone[:2] == ["git", "clone"]
+    assert clone[-4:] == ["--branch", "main", "https://github.com/someone/some.book", "ictd-book"]
+    assert install[:4] == [sys.executable, "-m", "pip", "install"]
+    assert install[-2:] == ["--editable", "./ictd-book[chapters]"]
+    assert sys.path[0] == str(tmp_path / "ictd-book")
+    # Once more, after an installation that failed.
+    (tmp_path / "ictd-book").mkdir()
+    on_colab.clear()
+    exec(colab.source(EMPTY, DECLARED), {})
+    assert [command[0] for command in on_colab] == [sys.executable]
 
 
 def test_on_colab_without_an_address_it_says_what_to_do(on_colab: list[list[str]]) -> None:
     with pytest.raises(RuntimeError, match="Set `repository` in this cell"):
-        exec(colab.source("01_toy", None), {})
+        exec(colab.source(EMPTY, None), {})
     assert on_colab == []
 
 
@@ -245,6 +268,6 @@ def test_otherwise_it_does_nothing(
         monkeypatch.delitem(sys.modules, "google.colab")
     else:
         monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
-    exec(colab.source("01_toy", DECLARED), {})
+    exec(colab.source(EMPTY, DECLARED), {})
     assert on_colab == []
     assert capsys.readouterr() == ("", "")

@@ -584,6 +584,6 @@ def test_the_page_is_made_again_when_the_library_changes(html: Path) -> None:
     needed = {
         Path(html, "..", "pages", name).resolve() for name in environment.dependencies["index"]
     }
-    for module in (ictd._kernel_operator, ictd.mrp, data, settings, page):
+    for module in (ictd._kernel_operator, ictd.mrp, ictd.figures._style, data, settings, page):
         assert Path(module.__file__).resolve() in needed, module.__name__
     assert "other" not in environment.dependencies

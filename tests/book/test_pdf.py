@@ -97,6 +97,9 @@ def test_folded_blocks_are_unfolded(tmp_path: Path) -> None:
     shown = BeautifulSoup(page.body, "html.parser")
     assert shown.get_text() == "OnecodeMoreinsidestillSolution to Exercise 1the answer"
     assert shown.select("details, summary, noscript, .toggle, .toggle-hidden") == []
+    titles = [title.get_text() for title in shown.select(".admonition-title")]
+    assert titles == ["More", "Solution to Exercise 1"]
+    assert shown.select_one(".solution")["class"] == ["solution", "dropdown", "admonition"]
 
 
 def test_a_title_and_what_follows_it_are_one_box(tmp_path: Path) -> None:

@@ -357,6 +357,7 @@ def test_back_shows_what_was_shown(tab: Any) -> None:
     assert there != DEFAULT
     tab.go_back()
     until(tab, DEFAULT)
+    assert tab.evaluate("location.hash") == ""
     tab.go_forward()
     until(tab, there)
 

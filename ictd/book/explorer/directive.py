@@ -30,7 +30,8 @@ class Explorer(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         # The page is read again when what its numbers come from changes.
-        for folder in (Path(ictd.__file__).parent, Path(__file__).parent):
+        library = Path(ictd.__file__).parent
+        for folder in (library, library / "figures", Path(__file__).parent):
             for source in folder.glob("*.py"):
                 self.env.note_dependency(str(source))
         controls = nodes.raw("", page.controls(), format="html")

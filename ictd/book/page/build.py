@@ -25,7 +25,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from sphinx.writers.html5 import HTML5Translator
 
 from ..notebook import leave_out_slow_grammar
-from .unused import leave_out_what_executes
+from .stand_ins import leave_out_what_executes
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

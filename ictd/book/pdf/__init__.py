@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
+import posixpath
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,6 +48,7 @@ def make(project: Project) -> Path:
     """
     target = project.build_folder / "book.pdf"
     with locked(project.build_folder / "lock"):
+        offline.check(project)
         config = yaml.safe_load((project.root / "_config.yml").read_text(encoding="utf-8")) or {}
         facts = front.facts(project, config, built_runs(project))
         fingerprint = _fingerprint(project, facts)
@@ -122,9 +123,9 @@ def _frame(site: Path, documents: Sequence[str]) -> dict[str, Any]:
                     "network: put MathJax into the book and name it in _config.yml as mathjax_path"
                 )
             options = _OPTIONS.search(text)
-            folder = os.path.dirname(document)
+            folder = posixpath.dirname(document)
             return frame | {
-                "script": os.path.normpath(os.path.join(folder, script[1])),
+                "script": posixpath.normpath(posixpath.join(folder, script[1])),
                 "mathjax": json.loads(options[1]) if options else {},
             }
     return frame

@@ -19,6 +19,7 @@ the files of figures beside the site, and what is of the classes `explorer-live`
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -138,9 +139,10 @@ def _unfold(article: Tag) -> None:
         for summary in details.find_all("summary", recursive=False):
             summary.name = "p"
             summary["class"] = "admonition-title"
-    for block in article.find_all(class_=True):
-        names = str(" ".join(block["class"])).split()
-        block["class"] = " ".join(name for name in names if name not in _FOLDS)
+    for name in _FOLDS:
+        for block in article.find_all(class_=name):
+            names = block.get_attribute_list("class")
+            block["class"] = " ".join(str(other) for other in names if other not in _FOLDS)
 
 
 def _hold_titles(article: Tag) -> None:
@@ -166,7 +168,8 @@ def _destination(href: str, document: str, anchors: Mapping[str, str]) -> str | 
     parts = urlsplit(href)
     if parts.scheme or parts.netloc:
         return href if parts.scheme in ("http", "https", "mailto") else None
-    path = os.path.normpath(os.path.join(os.path.dirname(document), unquote(parts.path)))
+    folder = posixpath.dirname(document)
+    path = posixpath.normpath(posixpath.join(folder, unquote(parts.path)))
     page = path.removesuffix(".html") if parts.path else document
     if page not in anchors:
         return None

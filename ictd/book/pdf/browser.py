@@ -68,7 +68,7 @@ def opened() -> Iterator[Page]:
 
     Raises:
         BookError: If there is no Chromium, or one that is too old, or if playwright or pypdf is not
-            installed; it says what to install.
+            installed; it says what to install. Also if Chromium fails while the page is used.
     """
     for name in ("playwright", "pypdf"):
         if importlib.util.find_spec(name) is None:
@@ -95,6 +95,9 @@ def opened() -> Iterator[Page]:
             )
             context.set_default_timeout(_PATIENCE)
             yield context.new_page()
+        except Error as error:
+            reason = str(error).strip().splitlines()[0]
+            raise BookError(f"Chromium could not print the book: {reason}") from None
         finally:
             browser.close()
 

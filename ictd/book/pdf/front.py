@@ -5,8 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -36,7 +35,7 @@ $style
 $heads
 </style>
 <script>window.MathJax = $mathjax</script>
-<script defer src="$site/$script"></script>
+$loader
 </head>
 <body>
 $front
@@ -113,7 +112,7 @@ def document(
         title=html.escape(made.title),
         author=html.escape(made.author),
         site=html.escape(frame["site"]),
-        script=html.escape(frame["script"]),
+        loader=_loader(frame),
         mathjax=json.dumps(frame["mathjax"]).replace("<", "\\u003c"),
         style=frame["style"],
         heads=heads,
@@ -144,6 +143,15 @@ def _contents(pages: Sequence[PaperPage], parts: dict[str, str]) -> str:
     return "\n".join([*lines, "</ol>", "</section>"])
 
 
+def _loader(frame: Mapping[str, Any]) -> str:
+    """The element that loads MathJax; nothing in a book without formulas."""
+    if not frame["script"]:
+        return ""
+    return (
+        f'<script defer src="{html.escape(frame["site"])}/{html.escape(frame["script"])}"></script>'
+    )
+
+
 def _entry(heading: Heading) -> str:
     return (
         f'<a href="#{html.escape(heading.anchor)}"><span>{html.escape(heading.text)}</span>'
@@ -161,10 +169,8 @@ def _paper(cited: dict[str, Any]) -> str:
 
 def _commit(root: Path) -> str:
     commit = provenance.commit(root)
-    done = subprocess.run(
-        ["git", "show", "-s", "--format=%cs", "HEAD"], cwd=root, capture_output=True, text=True
-    )
-    return f"{commit}, of {done.stdout.strip()}" if re.match("[0-9a-f]{7}", commit) else commit
+    date = provenance.git(root, "show", "-s", "--format=%cs", "HEAD")
+    return f"{commit}, of {date}" if date and re.match("[0-9a-f]{7}", commit) else commit
 
 
 def _licence(names: str | list[str]) -> str:
