@@ -62,7 +62,7 @@ class Prompt(code.InteractiveConsole):
 
 @each_recipe
 def test_a_recipe_can_be_pasted_into_a_plain_prompt(title: str) -> None:
-    """There, a block ends with an empty line."""
+    """There, a block would have to end with an empty line, which the button does not copy."""
     prompt = Prompt()
     for block in recipes()[title]:
         lines = [x[4:] for x in block.splitlines() if x.startswith((">>>", "..."))]

@@ -130,7 +130,7 @@ def over_limits(info: dict[str, Any]) -> dict[str, str]:
         found["CPU time"] = f"{cpu(info)}; a chapter should take {machine.CPU_PER_CHAPTER:.0f} s"
     if info["peak_memory"] > machine.MEMORY_PER_CHAPTER:
         limit = f"{machine.MEMORY_PER_CHAPTER / 1e6:.0f} MB"
-        found["memory"] = f"{memory(info)}; a chapter should take {limit}"
+        found["peak memory"] = f"{memory(info)}; a chapter should take {limit}"
     return found
 
 

@@ -337,6 +337,7 @@ def test_what_the_configuration_names_is_part_of_the_book(toy):
         "_config.yml",
         "_toc.yml",
         "chapters/01_toy.ipynb",
+        "chapters/01_toy.ipynb.as-written",
         "chapters/index.md",
         "claims.json",
         "extra/page.html",

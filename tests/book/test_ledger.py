@@ -454,7 +454,7 @@ def test_the_status_says_where_it_was_measured_and_what_is_over_the_limits(book)
     assert said == (
         "Measured on Darwin, 8 cores; and on Linux, 2 cores. "
         "{doc}`/chapters/03_y` takes more CPU time than the limit. "
-        "{doc}`/chapters/04_z` takes more memory than the limit."
+        "{doc}`/chapters/04_z` takes more peak memory than the limit."
     )
 
 
