@@ -22,6 +22,7 @@ PRELOADED = (
     "torch.optim",
     "torch.utils.flop_counter",
 )
+STATUS = "status.txt"
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -29,7 +30,7 @@ def run_pytest(folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
     """Exit status, which is below zero if a signal ended the process, and output of pytest.
 
     Args:
-        folder: Holds `ictd` and `tests`, which are what is imported; the output is kept in it.
+        folder: Holds `ictd` and `tests`, which are what is imported; output and status are kept in it.
         arguments: Of pytest.
     """
     methods = multiprocessing.get_all_start_methods()
@@ -40,7 +41,9 @@ def run_pytest(folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
     process.start()
     process.join()
     text = output.read_text(encoding="utf-8", errors="replace") if output.exists() else ""
-    return process.exitcode, text
+    # Where several threads wait for processes, one may take the exit code that another reads as 255.
+    status = folder / STATUS
+    return int(status.read_text()) if status.exists() else process.exitcode, text
 
 
 def _run(folder: str, output: str, arguments: list[str]) -> None:
@@ -63,4 +66,6 @@ def _run(folder: str, output: str, arguments: list[str]) -> None:
 
     # Its own plugins were imported before it could look at them; that matters to tests of plugins alone.
     known = "ignore:Module already imported so cannot be rewritten"
-    sys.exit(int(pytest.main(["-W", known, *arguments])))
+    status = int(pytest.main(["-W", known, *arguments]))
+    Path(folder, STATUS).write_text(str(status))
+    sys.exit(status)
