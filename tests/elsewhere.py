@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from install_environments import Failed
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTER = "02_weighted_softmax_td"
@@ -35,10 +36,6 @@ CHAPTER = "02_weighted_softmax_td"
 RUNNING = "09_running_it_yourself"
 COLAB_BRINGS = ("numpy", "torch>=2.4.1,<2.14", "matplotlib", "ipykernel")
 CUDA_PACKAGES = re.compile(r"^(nvidia|cuda)\b", re.MULTILINE)
-
-
-class Failed(Exception):
-    """Something is not as it must be."""
 
 
 def run(command: Sequence[str | Path], **options: Any) -> str:

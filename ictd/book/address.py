@@ -86,9 +86,11 @@ def _declared(path: Path) -> Address | None:
 def _remote(root: Path) -> Address | None:
     # Of a repository around the project, no path would be right.
     text = git(root, "remote", "get-url", "origin") if is_repository(root) else None
+    if not text:
+        return None
     head = git(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
     branch = head.partition("/")[2] if head else _BRANCH
-    return _parsed(text, branch, declared=False) if text else None
+    return _parsed(text, branch, declared=False)
 
 
 def _parsed(text: str, branch: str, *, declared: bool) -> Address | None:

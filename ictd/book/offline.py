@@ -68,7 +68,7 @@ def check(project: Project) -> None:
 def forget(project: Project) -> None:
     """Remove the zip and the PDF of a site that another one has replaced."""
     _target(project).unlink(missing_ok=True)
-    (project.build_folder / "book.pdf").unlink(missing_ok=True)
+    pdf_path(project).unlink(missing_ok=True)
 
 
 def write_zip(site: Path, landing: Path, target: Path) -> None:
@@ -133,6 +133,11 @@ def _landing(landing: Path, links: Callable[[str], str]) -> str:
     if places != 1:
         raise BookError(f'{landing.name} needs one <div class="offline-copy"></div> for the link')
     return text
+
+
+def pdf_path(project: Project) -> Path:
+    """Where the PDF of a book is."""
+    return project.build_folder / "book.pdf"
 
 
 def _target(project: Project) -> Path:

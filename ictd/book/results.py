@@ -21,8 +21,17 @@ from .project import Project
 from .provenance import digest
 from .runner import ChapterFailed, Plan
 
-_OF_CODE = ("ictd", "python", "packages", "commit")
-_PROVENANCE = (*_OF_CODE, "started", "seconds", "cpu_seconds", "peak_memory", "machine")
+_PROVENANCE = (
+    "ictd",
+    "python",
+    "packages",
+    "commit",
+    "started",
+    "seconds",
+    "cpu_seconds",
+    "peak_memory",
+    "machine",
+)
 _RESULTS = "results.json"
 _PARAMETERS = "parameters.json"
 _ERROR = "error.txt"

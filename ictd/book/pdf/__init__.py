@@ -46,7 +46,7 @@ def make(project: Project) -> Path:
         BookError: If there is no built site, no Chromium, or something in the site cannot be printed.
             The last PDF is then as it was.
     """
-    target = project.build_folder / "book.pdf"
+    target = offline.pdf_path(project)
     with locked(project.build_folder / "lock"):
         offline.check(project)
         config = yaml.safe_load((project.root / "_config.yml").read_text(encoding="utf-8")) or {}
